@@ -1,0 +1,1 @@
+"""Named signals, units, heads, and the circuits of the machine."""

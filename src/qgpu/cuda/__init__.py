@@ -1,0 +1,1 @@
+"""CUDA source to PTX: compilers, flags, cache."""

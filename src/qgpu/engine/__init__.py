@@ -1,0 +1,1 @@
+"""Execution of compiled layers: dense and sparse."""

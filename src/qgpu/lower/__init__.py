@@ -1,0 +1,1 @@
+"""PTX to machine blocks, in ordered passes."""

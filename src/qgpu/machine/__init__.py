@@ -1,0 +1,1 @@
+"""The machine: its one description, instruction encoding, token records."""

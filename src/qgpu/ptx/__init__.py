@@ -1,0 +1,1 @@
+"""PTX text to dataclasses with source positions, and the table of opcodes."""

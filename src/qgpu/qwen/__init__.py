@@ -1,0 +1,1 @@
+"""A Qwen3.5 forward pass without a framework."""

@@ -1,0 +1,1 @@
+"""Launching kernels: arguments, token stream, results, traces."""
