@@ -30,7 +30,7 @@ STATE_SPACES = ("global", "shared", "local", "const", "param")
 # Opcodes that give the same bits for .sN, .uN and .bN operands, so that `Instruction.type` can call all three .bN.
 # Where a modifier brings the sign back (`mul.wide`, `mul.hi`, `add.sat`), SIGN_MODIFIERS says so.
 SIGNLESS = frozenset({
-    "mov", "add", "sub", "mul", "mad", "mul24", "mad24", "addc", "subc", "madc", "neg", "and", "or", "xor", "not", "cnot", "lop3", "shl",
+    "mov", "add", "sub", "mul", "mad", "addc", "subc", "madc", "neg", "and", "or", "xor", "not", "cnot", "lop3", "shl",
     "selp", "shf", "prmt", "popc", "clz", "brev", "bfi", "st", "stu", "shfl", "ld", "ldu", "isspacep", "cvta",
 })
 SIGN_MODIFIERS = frozenset({"hi", "wide", "sat"})
