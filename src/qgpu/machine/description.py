@@ -141,7 +141,7 @@ class Machine:
         need(1 <= self.lanes <= 4 and self.lanes & (self.lanes - 1) == 0, "lanes", "1, 2 or 4 lanes are supported")
         need(1 <= self.stages <= 6, "stages", "1 to 6 stages are supported")
         need(1 <= self.registers <= 31, "registers", "1 to 31 registers a lane are supported")
-        need((self.warps << self.register_bits) <= 128 and self.warps * self.registers <= rows, "registers",
+        need(self.warps * self.registers <= rows, "registers",
              f"warps x registers must be at most {rows}, the rows of one memory head")
         need(1 <= self.blocks <= rows, "blocks", f"a memory head holds at most {rows} blocks")
         need(1 <= self.global_words <= rows, "global_words", f"a memory head holds at most {rows} words")
