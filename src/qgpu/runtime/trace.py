@@ -168,9 +168,11 @@ def records(machine: Machine, ids: Sequence[int], setup: int, lines: Mapping[int
 def write_trace(path: str | Path, machine: Machine, ids: Sequence[int], setup: int,
                 lines: Mapping[int, str] | None = None) -> None:
     """Write the records as JSON lines; the file appears complete or not at all. Raises UsageError where it cannot."""
-    path = Path(path)
     temporary = None
     try:
+        path = Path(path).resolve()
+        if path.exists() and not path.is_file():
+            raise OSError("there is something that is not a file")
         handle, temporary = tempfile.mkstemp(prefix=path.name + ".", dir=path.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as out:
             for record in records(machine, ids, setup, lines):

@@ -1,0 +1,49 @@
+"""The command line: `python -m qgpu COMMAND ...`. Each command lives in a module `cli_*.py` with one `register` function.
+
+Exit status: 0; 1 for a failed launch, check or compilation; 2 for a wrong option, file or argument; 130 when interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from . import __version__, cli_export, cli_kernels, cli_run
+from .errors import QgpuError
+
+COMMANDS = (cli_run, cli_kernels, cli_export)
+INTERRUPTED = 130
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands; each sets `action`, a function from the parsed options to an exit status."""
+    parser = argparse.ArgumentParser(
+        prog="qgpu", allow_abbrev=False,
+        description="A small SIMT GPU whose every weight is computed: CUDA kernels run inside the forward pass of Qwen3.5 layers.",
+        epilog="example: python -m qgpu run kernels/dot.cu --check")
+    parser.add_argument("--version", action="version", version=f"qgpu {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for module in COMMANDS:
+        module.register(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status. Bad input ends in a message on standard error, never in a traceback."""
+    try:
+        options = build_parser().parse_args(arguments)
+        status = options.action(options)
+        sys.stdout.flush()
+        return status
+    except QgpuError as error:
+        print(f"qgpu: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("qgpu: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read standard output is gone; keep the interpreter from complaining when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
