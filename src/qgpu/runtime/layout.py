@@ -117,3 +117,21 @@ def check_sizes(grid: tuple[int, int, int], block: tuple[int, int, int], machine
     if grid != (1, 1, 1):
         raise UsageError("more than one block in the grid is not supported", where="grid", why=f"the grid is {list(grid)}",
                          fix="use a grid of 1,1,1 and a loop in the kernel for more elements")
+
+
+def refuse_shared_memory(arguments: Sequence[Argument]) -> None:
+    """Two arguments must not be views of the same memory: each gets its own words. Raises UsageError."""
+    arrays = [(number, a) for number, a in enumerate(arguments, 1) if isinstance(a, np.ndarray)]
+    for at, (first, a) in enumerate(arrays):
+        for second, b in arrays[at + 1:]:
+            if np.may_share_memory(a, b) and _overlap(a, b):
+                raise UsageError(f"arguments {first} and {second} share memory", where=f"argument {second}",
+                                 why="each array gets words of its own, so a store to one would not show in the other",
+                                 fix="pass a copy")
+
+
+def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
+    try:
+        return np.shares_memory(a, b, max_work=100_000)
+    except np.exceptions.TooHardError:
+        return True

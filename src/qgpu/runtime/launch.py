@@ -1,0 +1,131 @@
+"""`launch`: a kernel, a grid, a block and arguments, run on the model from the first token to the last."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import FaultError, QgpuError, UsageError
+from ..lower import Program
+from ..machine.description import ARTICLE, Machine
+from ..machine.tokens import Vocabulary
+from .arguments import Argument
+from .check import Check, check_memory, check_tokens, explain_trap
+from .engine_api import Engine
+from .generate import MAX_TOKENS, generate
+from .launchfile import dimensions
+from .layout import own_array, read_back, refuse_shared_memory
+from .prepare import Dim3, Prepared, block_places, prepare
+from .progress import Progress
+from .source import Source, open_source
+
+
+@dataclass
+class LaunchResult:
+    """What a launch did.
+
+    args: the arguments after the launch, the caller's own arrays. tokens: the whole stream as ids, the first `setup` of them
+    written by the host. seconds: from the first token to the last. check: None without `check=True`.
+    """
+
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    args: list[Argument]
+    tokens: list[int]
+    setup: int
+    seconds: float
+    machine: Machine
+    program: Program = field(repr=False)
+    check: Check | None = None
+
+
+def launch(source: str | Path | Source, kernel: str | None = None, grid: int | Sequence[int] = (1, 1, 1),
+           block: int | Sequence[int] = (1, 1, 1), args: Sequence[Argument] = (), *, check: bool = False,
+           model: str | Path | None = None, engine: str | Engine = "sparse", machine: Machine | None = None,
+           frontend: str | None = None, max_tokens: int = MAX_TOKENS, max_steps: int | None = None,
+           progress: Progress | None = None) -> LaunchResult:
+    """Run a kernel on the model.
+
+    source:     CUDA or PTX text (it has a line break or brace), or the path of a .cu or .ptx file.
+    kernel:     name as in the source; None where the source has one kernel.
+    grid, block: an int or up to three.
+    args:       in parameter order: NumPy arrays of i8 u8 i16 u16 i32 u32 i64 u64, updated in place, and ints.
+    check:      compare every generated token with the machine interpreter's, and the memory with the PTX interpreter's.
+    model:      folder of an exported checkpoint; by default the machine is compiled (and cached).
+    engine:     "sparse", "dense", or an engine to use as it is.
+    machine:    its description; the preset `article` by default.
+    frontend:   CUDA compiler to use; the first that is installed by default.
+    max_tokens: generated tokens after which the launch is given up.
+    max_steps:  instructions that the PTX interpreter may run for the check.
+
+    Raises QgpuError: UsageError, FrontEndError, PtxError, UnsupportedError, LoweringError before the launch; FaultError for a
+    launch that goes wrong, CheckError for one that differs from the reference. Both of these carry the LaunchResult so far
+    as `.result`, and leave the arrays as they were.
+    """
+    machine = ARTICLE if machine is None else machine
+    opened = source if isinstance(source, Source) else open_source(source)
+    if max_tokens < 1:
+        raise UsageError(f"{max_tokens} tokens are no limit", where="max_tokens", fix="give at least 1")
+    for number, argument in enumerate(args, 1):
+        own_array(argument, number)
+    refuse_shared_memory(args)
+    arguments = [a if isinstance(a, np.ndarray) else int(a) for a in args]
+    ready = prepare(opened, kernel, dimensions(grid, "grid"), dimensions(block, "block"), arguments, machine, frontend)
+    runner = make_engine(machine, engine, model)
+    ids = list(ready.setup)
+    start = time.perf_counter()
+    stopped = generate(runner, machine, ids, max_tokens, progress)
+    seconds = time.perf_counter() - start
+    result = LaunchResult(ready.kernel.short_name, ready.grid, ready.block, arguments, ids, len(ready.setup), seconds, machine,
+                          ready.program)
+    try:
+        if check:
+            result.check = Check()
+            check_tokens(result.check, machine, ids, result.setup, complete=stopped != "LIMIT")
+        if stopped == "TRAP":
+            explain_trap(ready, arguments)
+        if stopped != "END":
+            raise _stopped(stopped, ready, ids, max_tokens)
+        memory = runner.read_global(len(ready.layout.memory))
+        if result.check is not None:
+            check_memory(result.check, ready, arguments, memory, max_steps)
+    except QgpuError as error:
+        error.result = result
+        raise
+    read_back(ready.layout, memory, arguments)
+    return result
+
+
+def make_engine(machine: Machine, engine: str | Engine, model: str | Path | None) -> Engine:
+    """The engine that the caller chose. Raises UsageError for an unknown name, CheckpointError for a bad model."""
+    if not isinstance(engine, str):
+        if model is not None:
+            raise UsageError("an engine and a model are given", fix="make the engine from the model, or give its name only")
+        return engine
+    if engine not in ("sparse", "dense"):
+        raise UsageError(f"no engine is called {engine!r}", fix="use sparse or dense")
+    from .. import engine as engines  # brings the just-in-time compiler with it, which is slow to import
+    return engines.make_engine(machine, kind=engine) if model is None else engines.make_engine(machine, kind=engine, model=model)
+
+
+def _stopped(how: str, ready: Prepared, ids: list[int], max_tokens: int) -> FaultError:
+    """The error for a launch that did not reach END."""
+    vocabulary = Vocabulary(ready.machine)
+    if how == "FOREIGN":
+        return FaultError(f"the model wrote {vocabulary.token(ids[-1])} in the middle of a launch", where=f"token {len(ids) - 1}",
+                          why="only the host writes such tokens: these layers are not this machine's",
+                          fix="check the model; --check names the first wrong token")
+    last = next((t for t in map(vocabulary.token, reversed(ids)) if t.kind == "EXEC"), None)
+    number = last.fields[0] if last is not None else 0
+    place = block_places(ready.program.blocks).get(number, ready.kernel.short_name)
+    if how == "TRAP":
+        return FaultError("the model stopped at an address outside global memory", where=place,
+                          why="the PTX interpreter finds no such access", fix="run with --check, which names the first wrong token")
+    return FaultError(f"the launch did not end within {max_tokens:,} generated tokens", where=place,
+                      why=f"an endless loop, or more work than the limit allows; block {number} ran last",
+                      fix="check the loop's condition, or raise the limit (--max-tokens, max_tokens=)")
