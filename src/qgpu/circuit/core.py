@@ -29,7 +29,7 @@ class Signal:
     """One named number of the residual stream.
 
     lo, hi: declared inclusive integer range. base: the signal this one continues in place, if any.
-    const_at_zero: value where nothing contributes (always 0; inputs carry theirs from the embedding).
+    is_input: held by the embedding instead of being summed up by units.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Signal:
     hi: int = 1
     base: "Signal | None" = None
     is_input: bool = False
-    index: int = -1
+    fractional: bool = False   # a dyadic fraction, not an integer: never cleared
 
     def __repr__(self) -> str:
         return self.name

@@ -1,0 +1,102 @@
+"""The dense engine: the same layers as full bf16 tensors, run by Qwen's own forward pass (`qgpu.qwen.naive`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..compile.compiler import Compiled, embedding
+from ..compile.tensors import NORM_WEIGHT, CompiledLayer
+from ..machine.description import WORD, Machine
+from ..qwen.cache import LinearCache, new_linear_cache
+from ..qwen.config import from_dict
+from ..qwen.naive import linear_layer
+from ..qwen.weights import LinearLayer
+
+INTERMEDIATE = 16
+"""Size of the circuit layers' MLPs, which are all zero."""
+
+
+def circuit_config(m: Machine, layers: int, vocabulary: int) -> dict:
+    """config.json of a checkpoint made of `layers` circuit layers and one empty full-attention layer on top."""
+    return {
+        "architectures": ["Qwen3_5ForCausalLM"], "model_type": "qwen3_5_text", "dtype": "bfloat16",
+        "hidden_size": m.hidden, "intermediate_size": INTERMEDIATE, "num_hidden_layers": layers + 1,
+        "layer_types": ["linear_attention"] * layers + ["full_attention"], "vocab_size": vocabulary,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 64, "hidden_act": "silu",
+        "linear_conv_kernel_dim": 4, "linear_key_head_dim": m.head_dim, "linear_value_head_dim": m.head_dim,
+        "linear_num_key_heads": m.heads, "linear_num_value_heads": m.heads, "rms_norm_eps": 1e-6,
+        "tie_word_embeddings": True, "max_position_embeddings": 1 << 20, "attention_bias": False,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25},
+        "bos_token_id": None, "eos_token_id": None, "pad_token_id": None,
+    }
+
+
+def dense_layer(m: Machine, layer: CompiledLayer) -> LinearLayer:
+    """All tensors of a circuit layer, float32 arrays of bf16 numbers."""
+    d = m.hidden
+    return LinearLayer(
+        input_norm=layer.norm_in, qkv=layer.qkv.dense(), z=layer.z.dense(), b=layer.b.dense(), a=layer.a.dense(),
+        conv=layer.conv, a_log=layer.a_log, dt_bias=layer.dt_bias,
+        gated_norm=np.full(m.head_dim, NORM_WEIGHT, np.float32), out=layer.out.dense(),
+        post_norm=np.zeros(d, np.float32), gate=np.zeros((INTERMEDIATE, d), np.float32),
+        up=np.zeros((INTERMEDIATE, d), np.float32), down=np.zeros((d, INTERMEDIATE), np.float32))
+
+
+class DenseEngine:
+    """One token stream on dense layers. Implements runtime.engine_api.Engine.
+
+    Tensors are expanded a layer at a time unless `resident` (about 120 MiB a layer).
+    """
+
+    kind = "dense"
+
+    def __init__(self, compiled: Compiled, *, resident: bool = True) -> None:
+        self.compiled = compiled
+        m = compiled.machine
+        self.config = from_dict(circuit_config(m, len(compiled.layers), len(compiled.codes)))
+        self._layers = [dense_layer(m, layer) for layer in compiled.layers] if resident else None
+        self._embedding = embedding(compiled)
+        self._memory = next((i, h) for i, layer in enumerate(compiled.layers)
+                            for h, kind in enumerate(layer.head_kinds) if kind.endswith(".memory"))
+        self.reset()
+
+    def reset(self) -> None:
+        """Empty recurrent and conv states."""
+        self.caches: list[LinearCache] = [new_linear_cache(self.config) for _ in self.compiled.layers]
+        self.seen = 0
+
+    def fork(self) -> "DenseEngine":
+        """A second stream that continues from here; weights are shared."""
+        other = object.__new__(DenseEngine)
+        other.__dict__.update(self.__dict__)
+        other.caches = [c.copy() for c in self.caches]
+        return other
+
+    def forward(self, ids: Sequence[int], boundaries: list | None = None) -> np.ndarray:
+        """Residual stream (n, D) after the last layer; one call of several tokens takes the chunked rule.
+
+        boundaries, if a list, receives the (n, D) input of every layer and the output.
+        """
+        h = self._embedding[np.asarray(ids, np.int64)]
+        for i, layer in enumerate(self.compiled.layers):
+            if boundaries is not None:
+                boundaries.append(h)
+            w = self._layers[i] if self._layers else dense_layer(self.compiled.machine, layer)
+            h = linear_layer(h, w, self.config, self.caches[i])
+        if boundaries is not None:
+            boundaries.append(h)
+        self.seen += len(ids)
+        return h
+
+    def feed(self, ids: Sequence[int]) -> int:
+        """Consume token ids in one call; the id that the model writes next: argmax over the tied head."""
+        h = self.forward(ids)[-1]
+        return int(np.argmax(self.compiled.codes.astype(np.float32) @ np.sign(h[self.compiled.code_dims])))
+
+    def read_global(self, words: int) -> list[int]:
+        """Global memory's first words, 32-bit unsigned, from the recurrent state of one of its heads."""
+        layer, h = self._memory
+        state = self.caches[layer].state[h]
+        return [sum(int(round(float(state[w, 2 + k]) / 128)) << k for k in range(WORD)) for w in range(words)]

@@ -1,0 +1,188 @@
+"""The sparse engine's inner loop: one token through every layer of a plan."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+OPTIONS = dict(cache=True, fastmath=False, nogil=True)
+
+
+@njit(inline="always")
+def _form(x, ptr, idx, val, bias, r):
+    acc = bias[r]
+    for p in range(ptr[r], ptr[r + 1]):
+        acc += val[p] * x[idx[p]]
+    return acc
+
+
+@njit(inline="always")
+def _off(x, group):
+    """Whether a group's trigger dim sits at its off value."""
+    d = int(group[0])
+    return d >= 0 and x[d] == group[1]
+
+
+@njit(**OPTIONS)
+def _units(x, delta, n_delta, groups, g0, g1, past, seen, f, g, out, tap):
+    """Add every unit of groups g0..g1. x: (D,) layer input. Contributions go to delta as (dim, amount). Returns count."""
+    fp, fi, fv, fb = f
+    gp, gi, gv, gb = g
+    op, oi, ov, _ = out
+    for k in range(g0, g1):
+        group = groups[k]
+        if _off(x, group):
+            continue
+        for u in range(int(group[2]), int(group[3])):
+            t = tap[u]
+            if t == 0:
+                a = _form(x, fp, fi, fv, fb, u)
+            elif seen >= t:
+                a = _form(past[t - 1], fp, fi, fv, fb, u)
+            else:
+                a = np.float32(0)
+            if a <= 0:
+                continue
+            b = _form(x, gp, gi, gv, gb, u)
+            if b <= 0:
+                continue
+            h = a * b
+            for p in range(op[u], op[u + 1]):
+                delta[n_delta, 0] = oi[p]
+                delta[n_delta, 1] = h * ov[p]
+                n_delta += 1
+    return n_delta
+
+
+@njit(inline="always")
+def _round_bf16(v):
+    """Nearest bf16, ties to even, of a finite float32 given as a one-element view."""
+    bits = v.view(np.uint32)
+    b = bits[0]
+    bits[0] = (b + np.uint32(0x7FFF) + ((b >> np.uint32(16)) & np.uint32(1))) & np.uint32(0xFFFF0000)
+
+
+@njit(**OPTIONS)
+def _memory(x, delta, n_delta, h, state, past, seen, row_groups, head_groups, row, row_number, halves, halve,
+            head_values, value, value_dim, value_tap, const, gate_groups, head_gates, gate, gate_dim, gate_out):
+    """One memory head: halve, write the addressed row, read the queried rows through the gates. state: (rows, dims)."""
+    rp, ri, rv, rb = row
+    vp, vi, vv, vb = value
+    gp, gi, gv, gb = gate
+    op, oi, ov, _ = gate_out
+    if halves[h]:
+        hold = _form(x, halve[0], halve[1], halve[2], halve[3], h)      # a: 0 halves, -40 keeps
+        factor = np.float32(np.exp(-np.float32(np.log1p(np.exp(hold)))))
+        if factor != 1:
+            for r in range(state.shape[0]):
+                for j in range(state.shape[1]):
+                    state[r, j] *= factor
+    reads = np.empty(16, np.int64)
+    n_reads = 0
+    written = -1
+    for k in range(head_groups[h], head_groups[h + 1]):
+        group = row_groups[k]
+        if _off(x, group):
+            continue
+        is_key, t = int(group[4]), int(group[5])
+        for r in range(int(group[2]), int(group[3])):
+            if t == 0:
+                a = _form(x, rp, ri, rv, rb, r)
+            elif seen >= t:
+                a = _form(past[t - 1], rp, ri, rv, rb, r)
+            else:
+                a = np.float32(0)
+            if a > 0:
+                if is_key:
+                    written = row_number[r]
+                elif n_reads < 16:
+                    reads[n_reads] = row_number[r]
+                    n_reads += 1
+    if written >= 0:
+        for j in range(2):
+            state[written, j] = max(np.float32(0), _form(x, const[0], const[1], const[2], const[3], h))
+        for v in range(head_values[h], head_values[h + 1]):
+            t = value_tap[v]
+            if t == 0:
+                a = _form(x, vp, vi, vv, vb, v)
+            elif seen >= t:
+                a = _form(past[t - 1], vp, vi, vv, vb, v)
+            else:
+                a = np.float32(0)
+            state[written, value_dim[v]] = max(a, np.float32(0))
+    if n_reads == 0:
+        return n_delta
+    unit = np.float32(0)
+    for r in range(n_reads):
+        unit += state[reads[r], 0]
+    if unit == 0:
+        return n_delta
+    one = np.empty(1, np.float32)
+    for k in range(head_gates[h], head_gates[h + 1]):
+        group = gate_groups[k]
+        if _off(x, group):
+            continue
+        for q in range(int(group[2]), int(group[3])):
+            got = np.float32(0)
+            for r in range(n_reads):
+                got += state[reads[r], gate_dim[q]]
+            if got == 0:
+                continue
+            b = _form(x, gp, gi, gv, gb, q)
+            if b <= 0:
+                continue
+            one[0] = got
+            _round_bf16(one)
+            for p in range(op[q], op[q + 1]):
+                delta[n_delta, 0] = oi[p]
+                delta[n_delta, 1] = one[0] * b * ov[p]
+                n_delta += 1
+    return n_delta
+
+
+@njit(**OPTIONS)
+def step(x, delta, history, history_slot, seen, states, unit_part, memory_part, layer_units, layer_heads):
+    """One token through all layers, in place.
+
+    x: (D,) float32, the embedding on entry and the last layer's output on return (constant dims are not touched).
+    history: (slots, 3, D) layer inputs of the last three tokens for layers that look back; history_slot: (layers,) or -1.
+    seen: tokens before this one (at most 3 matter). states: (memory heads, rows, dims).
+    """
+    groups, f, g, out, tap = unit_part
+    for layer in range(layer_units.shape[0] - 1):
+        slot = history_slot[layer]
+        past = history[max(slot, 0)]
+        n = _units(x, delta, 0, groups, layer_units[layer], layer_units[layer + 1], past, seen, f, g, out, tap)
+        for h in range(layer_heads[layer], layer_heads[layer + 1]):
+            n = _memory(x, delta, n, h, states[h], past, seen, *memory_part)
+        if slot >= 0:
+            for t in range(2, 0, -1):
+                past[t] = past[t - 1]
+            past[0] = x
+        for k in range(n):
+            x[int(delta[k, 0])] += delta[k, 1]
+
+
+@njit(**OPTIONS)
+def run(ids, last_only, embedding, code_dims, keys, key_ids, x, delta, history, history_slot, seen, states, unit_part,
+        memory_part, layer_units, layer_heads, written):
+    """Feed ids one after another; after the last, return the id whose code the output carries, or -1 if none does.
+
+    embedding: (vocabulary, D) float32. keys: sorted codes as integers, key_ids: their token ids. written: unused room for
+    the next ids when `last_only` is 0 (one a fed token).
+    """
+    found = np.int64(-1)
+    for i in range(ids.shape[0]):
+        x[:] = embedding[ids[i]]
+        step(x, delta, history, history_slot, min(seen + i, 3), states, unit_part, memory_part, layer_units, layer_heads)
+        if last_only and i + 1 < ids.shape[0]:
+            continue
+        key = np.int64(0)
+        for k in range(code_dims.shape[0]):
+            if x[code_dims[k]] > 0:
+                key |= np.int64(1) << k
+        p = np.searchsorted(keys, key)
+        found = key_ids[p] if p < keys.shape[0] and keys[p] == key else np.int64(-1)
+        if not last_only:
+            written[i] = found
+    return found

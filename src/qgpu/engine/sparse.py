@@ -1,0 +1,92 @@
+"""The default engine: only nonzero weights, and of those only what can add something at this token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..compile.compiler import Compiled, embedding
+from ..errors import FaultError
+from ..machine.description import WORD
+from .kernel import run, step
+from .plan import build_plan
+
+
+class SparseEngine:
+    """One token stream on the compiled layers. Implements runtime.engine_api.Engine."""
+
+    kind = "sparse"
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.compiled = c = compiled
+        m = c.machine
+        plan = build_plan(m, c.layers, c.layout.constants)
+        self.plan = plan
+        self._layer_units = np.asarray(plan.layer_units, np.int32)
+        self._layer_heads = np.asarray(plan.layer_heads, np.int32)
+        table = lambda rows, width: np.asarray(rows, np.float64).reshape(-1, width)
+        self._unit_part = (table(plan.unit_groups, 4), plan.f.arrays(), plan.g.arrays(), plan.out.arrays(),
+                           np.asarray(plan.tap, np.int32))
+        self._memory_part = (
+            table(plan.row_groups, 6), np.asarray(plan.head_groups, np.int32), plan.row.arrays(),
+            np.asarray(plan.row_number, np.int32), np.asarray(plan.head_halves, np.int32), plan.halve.arrays(),
+            np.asarray(plan.head_values, np.int32), plan.value.arrays(), np.asarray(plan.value_dim, np.int32),
+            np.asarray(plan.value_tap, np.int32), plan.const.arrays(), table(plan.gate_groups, 4),
+            np.asarray(plan.head_gates, np.int32), plan.gate.arrays(), np.asarray(plan.gate_dim, np.int32),
+            plan.gate_out.arrays())
+        looks_back = [bool(np.any(layer.conv[:, :3])) for layer in c.layers]
+        self._slot = np.asarray([sum(looks_back[:i]) if b else -1 for i, b in enumerate(looks_back)], np.int32)
+        self._embedding = embedding(c)
+        self._code_dims = np.asarray(c.code_dims, np.int32)
+        keys = ((c.codes.astype(np.int64) > 0) << np.arange(c.codes.shape[1])).sum(1)
+        order = np.argsort(keys)
+        self._keys, self._key_ids = keys[order], order.astype(np.int64)
+        self._x = np.zeros(m.hidden, np.float32)
+        self._delta = np.zeros((1 << 17, 2), np.float64)
+        self._global = [i for i, (layer, h) in enumerate(plan.where)
+                        if c.layers[layer - 1].head_kinds[h].endswith(".memory")][0]
+        self.reset()
+
+    def reset(self) -> None:
+        """Empty recurrent and conv states."""
+        m = self.compiled.machine
+        self._states = np.zeros((len(self.plan.where), m.head_dim, m.head_dim), np.float32)
+        self._history = np.zeros((max(1, int(self._slot.max()) + 1), 3, m.hidden), np.float32)
+        self.seen = 0
+
+    def fork(self) -> "SparseEngine":
+        """A second stream that continues from here; weights are shared."""
+        other = object.__new__(SparseEngine)
+        other.__dict__.update(self.__dict__)
+        other._states, other._history = self._states.copy(), self._history.copy()
+        other._x, other._delta = self._x.copy(), self._delta.copy()
+        return other
+
+    def feed(self, ids: Sequence[int]) -> int:
+        """Consume token ids (at least one); the id that the model writes next. Raises FaultError where it writes none."""
+        ids = np.asarray(ids, np.int64)
+        found = run(ids, True, self._embedding, self._code_dims, self._keys, self._key_ids, self._x, self._delta,
+                    self._history, self._slot, self.seen, self._states, self._unit_part, self._memory_part,
+                    self._layer_units, self._layer_heads, ids)
+        self.seen += len(ids)
+        if found < 0:
+            raise FaultError("the layers' output is no token's code", where=f"position {self.seen - 1}",
+                             why="the token stream is not one that a launch produces")
+        return int(found)
+
+    def trace(self, token_id: int) -> np.ndarray:
+        """Feed one token layer by layer. Returns the residual stream (layers + 1, D) float32 at every layer boundary."""
+        out = [self._embedding[token_id].copy()]
+        x = out[0].copy()
+        for i in range(len(self.compiled.layers)):
+            step(x, self._delta, self._history, self._slot[i:i + 1], min(self.seen, 3), self._states, self._unit_part,
+                 self._memory_part, self._layer_units[i:i + 2], self._layer_heads[i:i + 2])
+            out.append(x.copy())
+        self.seen += 1
+        return np.stack(out)
+
+    def read_global(self, words: int) -> list[int]:
+        """Global memory's first words, 32-bit unsigned, from the recurrent state of one of its heads."""
+        state = self._states[self._global]
+        return [sum(int(state[w, 2 + k]) << k for k in range(WORD)) for w in range(words)]
