@@ -68,6 +68,16 @@ class Arithmetic:
             lanes = lanes + a[..., :, None, k : k + LANES] * b[..., None, :, k : k + LANES]
         return _fold(lanes)[..., 0]
 
+    def solve(self, system: F32, right: F32) -> F32:
+        """X with (I + strictly lower part of system) X = right, by forward substitution.
+
+        system: (Hv, L, L), right: (Hv, L, d) -> (Hv, L, d).
+        """
+        x = right.copy()
+        for i in range(1, right.shape[1]):
+            x[:, i] -= self.contract(system[:, i : i + 1, :i], x[:, :i].swapaxes(1, 2))[:, 0]
+        return x
+
     def linear(self, x: F32, weight: NDArray, bias: NDArray | None = None) -> F32:
         """x W^T + bias, one rounding at the end. x: (n, K), weight: (m, K) bf16 bits or float32, bias: (m,) -> (n, m)."""
         rows = max(1, BLOCK // max(1, weight.shape[1]))

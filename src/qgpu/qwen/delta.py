@@ -133,8 +133,8 @@ def _one_chunk(q: F32, k: F32, v: F32, beta: F32, decay: F32, state: F32, ar: Ar
 
     k_beta = k * beta[:, :, None]  # (Hv, L, Dk)
     system = ar.contract(k_beta, k) * between  # (Hv, L, L), used below its diagonal
-    written = _solve(system, v * beta[:, :, None], ar)  # (Hv, L, Dv): writes if the old state were empty
-    reads = _solve(system, k_beta * since, ar)  # (Hv, L, Dk): how each write depends on the old state
+    written = ar.solve(system, v * beta[:, :, None])  # (Hv, L, Dv): writes if the old state were empty
+    reads = ar.solve(system, k_beta * since)  # (Hv, L, Dk): how each write depends on the old state
     within = ar.contract(q, k) * between  # (Hv, L, L)
 
     written = written - ar.contract(reads, state.swapaxes(1, 2))  # (Hv, L, Dv)
@@ -142,11 +142,3 @@ def _one_chunk(q: F32, k: F32, v: F32, beta: F32, decay: F32, state: F32, ar: Ar
     out = from_state + ar.contract(within, written.swapaxes(1, 2))  # (Hv, L, Dv)
     gained = ar.contract((k * until).swapaxes(1, 2), written.swapaxes(1, 2))  # (Hv, Dk, Dv)
     return out, state * exp(total[:, -1])[:, None, None] + gained
-
-
-def _solve(system: F32, right: F32, ar: Arithmetic) -> F32:
-    """X with (I + strictly lower part of system) X = right. system: (Hv, L, L), right: (Hv, L, d) -> (Hv, L, d)."""
-    x = right.copy()
-    for i in range(1, right.shape[1]):
-        x[:, i] -= ar.contract(system[:, i : i + 1, :i], x[:, :i].swapaxes(1, 2))[:, 0]
-    return x

@@ -40,14 +40,15 @@ def linear_layer(
     hook: Hook | None = None,
     name: str = "",
     strict: bool = False,
+    ar: Arithmetic | None = None,
 ) -> F32:
     """One whole Gated DeltaNet layer, its MLP included.
 
     h: (n, D) float32 holding bf16 numbers (in a bf16 model) -> (n, D), likewise. ``cache`` is updated; None stands for
     an empty one. One token onto a started cache takes the recurrent rule, anything else the chunked rule, as in
-    transformers. Hooks get ``{name}.`` before the names below ``blocks.{i}.``. Weights may be bf16 bits or float32.
+    transformers. ``ar`` may bring another arithmetic than the config's own. Hooks get ``{name}.`` before the names below ``blocks.{i}.``. Weights may be bf16 bits or float32.
     """
-    ar, tap = arithmetic(cfg, strict), Tap(hook, f"{name}." if name else "")
+    ar, tap = ar or arithmetic(cfg, strict), Tap(hook, f"{name}." if name else "")
     cache = new_linear_cache(cfg) if cache is None else cache
     h = tap("hook_resid_pre", h)  # (n, D)
     x = tap("ln1.hook_normalized", rms_norm(h, w.input_norm, cfg.rms_norm_eps, ar))  # (n, D)
@@ -66,9 +67,10 @@ def full_layer(
     hook: Hook | None = None,
     name: str = "",
     strict: bool = False,
+    ar: Arithmetic | None = None,
 ) -> F32:
     """One whole full-attention layer. h: (n, D) at positions start, start+1, ... -> (n, D). ``cache`` is updated."""
-    ar, tap = arithmetic(cfg, strict), Tap(hook, f"{name}." if name else "")
+    ar, tap = ar or arithmetic(cfg, strict), Tap(hook, f"{name}." if name else "")
     cache = new_full_cache(cfg) if cache is None else cache
     h = tap("hook_resid_pre", h)  # (n, D)
     x = tap("ln1.hook_normalized", rms_norm(h, w.input_norm, cfg.rms_norm_eps, ar))  # (n, D)
@@ -108,17 +110,18 @@ def forward(
     hook: Hook | None = None,
     strict: bool = False,
     last: bool = False,
+    ar: Arithmetic | None = None,
 ) -> F32:
     """Logits after each of n tokens: (n, vocab) float32, or (1, vocab) with ``last``. ``cache`` is updated."""
-    ar, tap = arithmetic(cfg, strict), Tap(hook)
+    ar, tap = ar or arithmetic(cfg, strict), Tap(hook)
     cache = new_cache(cfg) if cache is None else cache
     h = tap("hook_embed", ar.round(embed(ids, weights)))  # (n, D)
     for i, (w, state) in enumerate(zip(weights.layers, cache.layers, strict=True)):
         name = f"blocks.{i}"
         if isinstance(w, LinearLayer):
-            h = linear_layer(h, w, cfg, state, hook=hook, name=name, strict=strict)
+            h = linear_layer(h, w, cfg, state, hook=hook, name=name, ar=ar)
         else:
-            h = full_layer(h, w, cfg, state, cache.position, hook=hook, name=name, strict=strict)
+            h = full_layer(h, w, cfg, state, cache.position, hook=hook, name=name, ar=ar)
     cache.position += h.shape[0]
     h = h[-1:] if last else h
     x = tap("ln_final.hook_normalized", rms_norm(h, weights.norm, cfg.rms_norm_eps, ar))  # (n, D)

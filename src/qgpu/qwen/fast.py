@@ -1,0 +1,207 @@
+"""The fast forward: the naive one's steps in Numba kernels, weights left as mapped bf16.
+
+Sums are taken in the strict order of :mod:`qgpu.qwen.arithmetic`, whatever the number of threads, so the result equals
+the strict naive forward bit for bit. One thing departs from that unless ``strict`` is asked for: on processors with AMX
+the large products of a prefill go through its tiles, which add in another (fixed) order.
+
+With a hook the naive functions run, on this arithmetic: the same bits, and every value passes by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qgpu.qwen import amx, elementwise, kernels, naive
+from qgpu.qwen.arithmetic import LANES, Arithmetic
+from qgpu.qwen.attention import rotary_table, rotate
+from qgpu.qwen.cache import Cache, FullCache, LinearCache, new_cache
+from qgpu.qwen.config import Config
+from qgpu.qwen.delta import delta_rule
+from qgpu.qwen.elementary import exp
+from qgpu.qwen.hooks import Hook
+from qgpu.qwen.weights import FullLayer, LinearLayer, Weights
+
+F32 = NDArray[np.float32]
+PREFILL = 512  # tokens at a time; a multiple of the delta rule's 64, so that its chunks fall in the same places
+AMX_TOKENS = 8  # from this many tokens on the tiles are worth filling
+
+
+@dataclass(frozen=True)
+class FastArithmetic(Arithmetic):
+    """The strict order in Numba. tiles: large products may go through AMX instead."""
+
+    strict: bool = True
+    tiles: bool = False
+
+    def contract(self, a: F32, b: F32) -> F32:
+        """As Arithmetic.contract, strict."""
+        shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        a = _padded(np.broadcast_to(a, (*shape, *a.shape[-2:])).reshape(-1, *a.shape[-2:]))
+        b = _padded(np.broadcast_to(b, (*shape, *b.shape[-2:])).reshape(-1, *b.shape[-2:]))
+        out = np.empty((a.shape[0], a.shape[1], b.shape[1]), np.float32)
+        kernels.contract_f32(a, b, out)
+        return out.reshape(*shape, a.shape[1], b.shape[1])
+
+    def solve(self, system: F32, right: F32) -> F32:
+        """As Arithmetic.solve, strict."""
+        x = np.array(right, np.float32, order="C")
+        elementwise.solve(np.ascontiguousarray(system), x)
+        return x
+
+    def linear(self, x: F32, weight: NDArray, bias: NDArray | None = None) -> F32:
+        """As Arithmetic.linear."""
+        out = np.empty((x.shape[0], weight.shape[0]), np.float32)
+        if weight.dtype != np.uint16:
+            kernels.contract_f32(_padded(x[None]), _padded(weight[None]), out[None])
+        elif self.tiles and x.shape[0] >= AMX_TOKENS and amx.fits(weight):
+            amx.linear(x, weight, out)
+        else:
+            kernels.linear_bf16(_padded(weight), _padded(x), out)
+        if bias is not None:
+            out += self.widen(bias)
+        if self.bf16:
+            elementwise.round_in_place(out.reshape(-1))
+        return out
+
+
+def _padded(x: NDArray) -> NDArray:
+    """x, C-contiguous, with zeros after the last axis up to a multiple of the lanes. Free when there is nothing to do."""
+    short = -x.shape[-1] % LANES
+    if short:
+        x = np.concatenate([x, np.zeros((*x.shape[:-1], short), x.dtype)], axis=-1)
+    return np.ascontiguousarray(x)
+
+
+@dataclass
+class FastModel:
+    """A model's weights with what the kernels want prepared once: small vectors in float32.
+
+    strict: no AMX, so that every bit is the strict naive forward's.
+    """
+
+    cfg: Config
+    weights: Weights
+    strict: bool = False
+    ar: FastArithmetic = field(init=False)
+    small: list[dict[str, F32]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        bf16 = self.cfg.dtype == "bfloat16"
+        self.ar = FastArithmetic(bf16=bf16, tiles=bf16 and not self.strict and amx.available())
+        self.small = [self._prepare(layer) for layer in self.weights.layers]
+        self.norm = self._scale(self.weights.norm)
+        self.eps = np.float32(self.cfg.rms_norm_eps)
+
+    def _scale(self, weight: NDArray) -> F32:
+        return np.float32(1.0) + self.ar.widen(np.asarray(weight))
+
+    def _prepare(self, layer: LinearLayer | FullLayer) -> dict[str, F32]:
+        small = {"input": self._scale(layer.input_norm), "post": self._scale(layer.post_norm)}
+        if isinstance(layer, LinearLayer):
+            small["taps"] = np.ascontiguousarray(self.ar.widen(np.asarray(layer.conv)).T)  # (K, C)
+            small["rate"] = exp(self.ar.widen(np.asarray(layer.a_log)))  # (Hv,)
+            small["dt_bias"] = np.array(self.ar.widen(np.asarray(layer.dt_bias)))  # (Hv,)
+            small["gated"] = np.array(self.ar.widen(np.asarray(layer.gated_norm)))  # (Dv,)
+        else:
+            small["q"], small["k"] = self._scale(layer.q_norm), self._scale(layer.k_norm)  # (E,)
+        return small
+
+    @np.errstate(all="ignore")
+    def forward(
+        self, ids: Sequence[int] | NDArray, cache: Cache | None = None, *, hook: Hook | None = None, last: bool = False
+    ) -> F32:
+        """Logits after each of n tokens: (n, vocab) float32, or (1, vocab) with ``last``. ``cache`` is updated."""
+        ids = np.asarray(ids, np.int64).reshape(-1)
+        cache = new_cache(self.cfg) if cache is None else cache
+        if hook is not None:
+            return naive.forward(ids, self.weights, self.cfg, cache, hook=hook, last=last, ar=self.ar)
+        parts = []
+        starts = range(0, len(ids), PREFILL)
+        for start in starts:
+            h = self._layers(ids[start : start + PREFILL], cache)  # (n, D)
+            if last:
+                parts = [h[-1:]] if start == starts[-1] else []
+            else:
+                parts.append(h)
+        x = self._rms(np.concatenate(parts), self.norm)  # (n, D)
+        return self.ar.linear(x, self.weights.head)  # (n, vocab)
+
+    def _layers(self, ids: NDArray, cache: Cache) -> F32:
+        """The residual stream after the last layer. ids: (n,) -> (n, D)."""
+        h = self.ar.round(naive.embed(ids, self.weights))
+        for w, small, state in zip(self.weights.layers, self.small, cache.layers, strict=True):
+            x = self._rms(h, small["input"])  # (n, D)
+            if isinstance(w, LinearLayer):
+                mixed = self._delta_net(x, w, small, state)
+            else:
+                mixed = self._attention(x, w, small, state, cache.position)
+            h = self._add(h, mixed)  # (n, D)
+            x = self._rms(h, small["post"])  # (n, D)
+            gate, up = self.ar.linear(x, w.gate), self.ar.linear(x, w.up)  # (n, I)
+            elementwise.swiglu(gate.reshape(-1), up.reshape(-1), self.ar.bf16, gate.reshape(-1))
+            h = self._add(h, self.ar.linear(gate, w.down))  # (n, D)
+        cache.position += len(ids)
+        return h
+
+    def _rms(self, x: F32, scale: F32) -> F32:
+        out = np.empty_like(x)
+        elementwise.rms_norm(x, scale, self.eps, self.ar.bf16, out)
+        return out
+
+    def _add(self, h: F32, x: F32) -> F32:
+        out = np.empty_like(h)
+        elementwise.add(h.reshape(-1), x.reshape(-1), self.ar.bf16, out.reshape(-1))
+        return out
+
+    def _delta_net(self, x: F32, w: LinearLayer, small: dict[str, F32], cache: LinearCache) -> F32:
+        """As naive: delta.gated_delta_net. x: (n, D) -> (n, D)."""
+        cfg, ar, n = self.cfg, self.ar, x.shape[0]
+        key_dim, key_shape = cfg.key_dim, (n, cfg.linear_num_key_heads, cfg.linear_key_head_dim)
+        value_shape = (n, cfg.linear_num_value_heads, cfg.linear_value_head_dim)
+        qkv, z = ar.linear(x, w.qkv), ar.linear(x, w.z)  # (n, C), (n, Hv Dv)
+        b, a = ar.linear(x, w.b), ar.linear(x, w.a)  # (n, Hv)
+        mixed = np.empty_like(qkv)  # (n, C)
+        elementwise.conv_silu(qkv, cache.conv, small["taps"], ar.bf16, mixed)
+        past = cache.conv.shape[0]
+        if past:
+            cache.conv = np.concatenate([cache.conv, qkv[-past:]])[-past:].copy()
+        q = mixed[:, :key_dim].reshape(key_shape)
+        k = mixed[:, key_dim : 2 * key_dim].reshape(key_shape)
+        v = mixed[:, 2 * key_dim :].reshape(value_shape)
+        beta, decay = np.empty_like(b), np.empty_like(b)  # (n, Hv)
+        elementwise.gates(b, a, small["rate"], small["dt_bias"], ar.bf16, beta, decay)
+        if cache.started and n == 1:
+            o = np.empty(value_shape[1:], np.float32)  # (Hv, Dv)
+            root = np.float32(cfg.linear_key_head_dim**0.5)
+            elementwise.delta_step(q[0], k[0], v[0], beta[0], decay[0], root, cache.state, ar.bf16, o)
+        else:
+            o = np.array(ar.round(delta_rule(q, k, v, beta, decay, cache, ar, recurrent=False)), order="C")
+            cache.state = np.ascontiguousarray(cache.state)
+        cache.started = True
+        rows = o.reshape(-1, cfg.linear_value_head_dim)  # (n Hv, Dv)
+        y = np.empty_like(rows)
+        elementwise.gated_norm(rows, z.reshape(rows.shape), small["gated"], self.eps, ar.bf16, y)
+        return ar.linear(y.reshape(n, -1), w.out)
+
+    def _attention(self, x: F32, w: FullLayer, small: dict[str, F32], cache: FullCache, start: int) -> F32:
+        """As naive: attention.gated_attention. x: (n, D) -> (n, D)."""
+        cfg, ar, n = self.cfg, self.ar, x.shape[0]
+        heads, groups, size = cfg.num_attention_heads, cfg.num_key_value_heads, cfg.head_dim
+        both = ar.linear(x, w.q, w.q_bias).reshape(n, heads, 2, size)
+        gate = np.ascontiguousarray(both[:, :, 1]).reshape(n, -1)  # (n, H E)
+        q = self._rms(np.ascontiguousarray(both[:, :, 0]).reshape(-1, size), small["q"])  # (n H, E)
+        k = self._rms(ar.linear(x, w.k, w.k_bias).reshape(-1, size), small["k"])  # (n G, E)
+        v = ar.linear(x, w.v, w.v_bias).reshape(n, groups, size)
+        cos, sin = rotary_table(cfg, start, n, ar)
+        q = np.ascontiguousarray(rotate(q.reshape(n, heads, size), cos, sin, ar))  # (n, H, E)
+        cache.append(rotate(k.reshape(n, groups, size), cos, sin, ar), v)
+        mixed = np.empty_like(q)
+        keys, values = cache.keys[: cache.length], cache.values[: cache.length]  # (T, G, E)
+        elementwise.attend(q, keys, values, np.float32(size**-0.5), ar.bf16, mixed)
+        out = np.empty_like(gate)  # (n, H E)
+        elementwise.gate_output(mixed.reshape(n, -1), gate, ar.bf16, out)
+        return ar.linear(out, w.o, w.o_bias)
