@@ -8,8 +8,8 @@ from dataclasses import replace
 from qgpu.ptx.cursor import Cursor, Use
 from qgpu.ptx.declarations import parse_registers, parse_variables
 from qgpu.ptx.lexer import Token
-from qgpu.ptx.model import Function, Guard, Instruction, Label, Module, Reg, SourceLine
-from qgpu.ptx.operands import parse_operand, symbols_in, with_symbols
+from qgpu.ptx.model import Function, Guard, Instruction, Label, Module, Operand, Reg, SourceLine
+from qgpu.ptx.operands import parse_operand, with_symbols
 
 _MAX_SCOPES = 64
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -83,6 +83,7 @@ class Body:
         self.scopes.names[0] = {name: name for name in declared}
         self.cu_line: SourceLine | None = None
         self.pending: list[tuple[int, int, list[tuple[str, Token]]]] = []  # (index in body, scope, names to resolve)
+        self.missing: list[str] = []  # names of the instruction at hand that are not declared in the function
 
     def run(self) -> None:
         cursor = self.cursor
@@ -102,6 +103,8 @@ class Body:
                 self._label()
             elif cursor.kind in ("word", "@"):
                 self._instruction()
+            elif cursor.kind == "end":
+                raise cursor.error("the file ends too early", why="a function's closing brace is missing")
             elif not cursor.accept(";"):
                 raise cursor.error(f"unexpected {cursor.text_now[:40]!r}", why="an instruction, label or declaration belongs here")
         self._resolve()
@@ -192,20 +195,19 @@ class Body:
         modifiers = []
         while cursor.kind == "dot":
             modifiers.append(cursor.take().text[1:])
-        operands, names = [], []
+        operands: list[Operand] = []
+        self.missing.clear()
         while not cursor.accept(";"):
             if operands:
                 cursor.expect(",")
-            operand = parse_operand(cursor, self._lookup, is_call=opcode.text == "call")
-            operands.append(operand)
+            operands.append(parse_operand(cursor, self._lookup, is_call=opcode.text == "call"))
         end = cursor.last.offset
         raw = self.cursor.text[first.offset:end]
         if "/" in raw:
             raw = _COMMENT.sub(" ", raw)
         instruction = Instruction(opcode.text, tuple(modifiers), tuple(operands), first.pos, guard, self.cu_line, " ".join(raw.split()))
-        names = [(s.name, first) for s in symbols_in(operands) if self.scopes.find(s.name) is None]
-        if names:
-            self.pending.append((len(self.function.body), self.scopes.now, names))
+        if self.missing:
+            self.pending.append((len(self.function.body), self.scopes.now, [(name, first) for name in self.missing]))
         if self.cu_line is not None:
             self.function.line_map[first.line] = self.cu_line
         self.function.body.append(instruction)
@@ -214,6 +216,8 @@ class Body:
         """What a name means here: ("reg" or "variable", unique name), or None for a label or something of the module."""
         unique = self.scopes.find(name)
         if unique is None:
+            if not name.startswith("%"):  # special registers are no names of the program
+                self.missing.append(name)
             return None
         base = unique.split(".")[0]
         return ("reg" if base in self.function.regs else "variable"), unique

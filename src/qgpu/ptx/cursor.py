@@ -8,6 +8,7 @@ from qgpu.errors import PtxError
 from qgpu.ptx.lexer import Token, line_text
 
 _MAX_NESTING = 32
+_MAX_WHAT = 240
 
 
 class Use(NamedTuple):
@@ -49,6 +50,7 @@ class Cursor:
         """The error to raise: place and text of `token`, or of the next token."""
         token = token or self.token
         shown = f"in {line_text(self.text, token.offset)!r}"
+        what = what if len(what) <= _MAX_WHAT else what[:_MAX_WHAT - 3] + "..."  # a name may be a page long
         return PtxError(what, where=f"{self.filename}:{token.line}:{token.column}", why=f"{why}, {shown}" if why else shown, fix=fix)
 
     def take(self) -> Token:

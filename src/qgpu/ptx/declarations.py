@@ -9,6 +9,7 @@ from qgpu.ptx.model import TYPE_BYTES, Function, InitAddress, Param, Symbol, Var
 MAX_VARIABLE_BYTES = 1 << 31
 MAX_INITIALISED_BYTES = 1 << 24
 MAX_REGISTERS = 1 << 18
+MAX_DIMS = 16
 _VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
 _POINTER_SPACES = frozenset({".global", ".shared", ".local", ".const", ".param"})
 
@@ -140,6 +141,8 @@ def _dims(cursor: Cursor) -> tuple[int, ...]:
     while cursor.accept("["):
         dims.append(0 if cursor.kind == "]" else cursor.integer())
         cursor.expect("]")
+        if len(dims) > MAX_DIMS:
+            raise cursor.error(f"more than {MAX_DIMS} dimensions", cursor.last)
     return tuple(dims)
 
 

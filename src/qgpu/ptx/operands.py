@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import struct
 from dataclasses import replace
 from fractions import Fraction
 
@@ -93,8 +93,6 @@ def _immediate(cursor: Cursor) -> Imm:
 
 def _double(token: Token, negative: bool) -> int:
     """A decimal floating-point literal as the bits of an IEEE double (PTX ISA 4.5.2)."""
-    import struct
-
     text = token.text
     exponent = re.search(r"[eE]([+-]?\d+)", text)
     if exponent and abs(int(exponent.group(1)[:8])) > 5000:
@@ -124,9 +122,9 @@ def _address(cursor: Cursor, lookup) -> Operand:
     address = Addr(base, offset, opening.pos)
     extra = []
     while cursor.accept(","):  # texture and tensor addresses: [t, {%r1, %r2}]
-        extra.append(parse_operand(cursor, lookup))
-        if len(extra) > _MAX_ITEMS or isinstance(extra[-1], (Addr, ArgList)):
+        if cursor.kind == "[" or len(extra) > _MAX_ITEMS:
             raise cursor.error("not an address", opening)
+        extra.append(parse_operand(cursor, lookup))
     cursor.expect("]")
     return ArgList((address, *extra), opening.pos) if extra else address
 
@@ -143,19 +141,6 @@ def _items(cursor: Cursor, lookup, begin: str, end: str) -> tuple[Operand, ...]:
         if len(items) > _MAX_ITEMS:
             raise cursor.error("too many operands")
     return tuple(items)
-
-
-def symbols_in(operands: Iterable[Operand]) -> list[Symbol]:
-    """Every symbol in the operands, those in addresses, vectors and argument lists too."""
-    found: list[Symbol] = []
-    for operand in operands:
-        if isinstance(operand, Symbol):
-            found.append(operand)
-        elif isinstance(operand, Addr) and isinstance(operand.base, Symbol):
-            found.append(operand.base)
-        elif isinstance(operand, (Vector, ArgList)):
-            found += symbols_in(operand.items)
-    return found
 
 
 def with_symbols(operand: Operand, names: dict[str, str]) -> Operand:
