@@ -44,6 +44,7 @@ _SPLICE = re.compile(r"\\[ \t\f\v]*\n")
 _HEADER = re.compile(r"""[ \t\f\v]*(?:<([^>\n]*)>|"([^"\n]*)")""")
 _OPENS_A_FILE = frozenset({"include", "include_next", "import", "embed"})
 _ASKS_FOR_A_FILE = frozenset({"__has_include", "__has_include_next", "__has_embed"})
+_ASKED = re.compile(r"[ \t]*\(" + _HEADER.pattern)
 
 
 def check_source(source: str, filename: str) -> str:
@@ -55,7 +56,7 @@ def check_source(source: str, filename: str) -> str:
     _refuse_spelling(source, filename)
     for line, name, header in _directives(source, filename):
         if header is None:
-            raise FrontEndError(f"#{name} needs a header written out as <name> or \"name\"", where=f"{filename}:{line}",
+            raise FrontEndError(f"{name} needs a header written out as <name> or \"name\"", where=f"{filename}:{line}",
                                 fix="write the header's name, or leave the line out")
         if header not in HEADERS:
             raise FrontEndError(f"header {header!r} is not available", where=f"{filename}:{line}",
@@ -79,7 +80,7 @@ def _refuse_spelling(source: str, filename: str) -> None:
 def _directives(source: str, filename: str):
     """Every use of a header: (line, directive, header name, or None where it is not spelled out)."""
     text, line_of = _unsplice(source)
-    at, fresh = 0, True  # fresh: nothing but space since the start of the line, so that a # begins a directive
+    at, fresh, last_word = 0, True, ""  # fresh: nothing but space since the start of the line, so that a # begins a directive
     while at < len(text):
         token = _TOKEN.match(text, at)
         kind, at = token.lastgroup, token.end()
@@ -94,16 +95,23 @@ def _directives(source: str, filename: str):
             word = _next_word(text, at)
             if word is not None and word.group() in _OPENS_A_FILE:
                 header = _HEADER.match(text, _skip_space(text, word.end()))
-                name = None if header is None else header.group(1) if header.group(1) is not None else header.group(2)
-                yield line_of(token.start()), word.group(), name
+                name = _header_name(header)
+                yield line_of(token.start()), f"#{word.group()}", name
                 at = header.end() if header is not None else word.end()
-        elif kind == "word" and token.group() in _ASKS_FOR_A_FILE:
-            header = re.compile(r"[ \t]*\(" + _HEADER.pattern).match(text, at)
-            name = None if header is None else header.group(1) if header.group(1) is not None else header.group(2)
+        elif kind == "word" and token.group() in _ASKS_FOR_A_FILE and last_word not in ("ifdef", "ifndef", "defined"):
+            header = _ASKED.match(text, at)
+            name = _header_name(header)
             if name is None or "/" in name or "\\" in name:
                 yield line_of(token.start()), token.group(), None
             at = header.end() if header is not None else at
         fresh = kind == "newline"
+        last_word = token.group() if kind == "word" else last_word
+
+
+def _header_name(match: re.Match | None) -> str | None:
+    if match is None:
+        return None
+    return match.group(1) if match.group(1) is not None else match.group(2)
 
 
 def _next_word(text: str, at: int):
