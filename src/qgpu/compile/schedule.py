@@ -64,8 +64,8 @@ def live_ops(c: Circuit, keep: set[Signal]) -> list[Op]:
 class _Graph:
     """Dependences between ops through signals."""
 
-    def __init__(self, c: Circuit, ops: list[Op]) -> None:
-        self.ops = ops
+    def __init__(self, c: Circuit, ops: list[Op], keep: set[Signal]) -> None:
+        self.ops, self.keep = ops, keep
         self.reads = [op.reads() for op in ops]
         self.outs = [outputs_of(op) for op in ops]
         self.contributors: dict[Signal, list[int]] = defaultdict(list)
@@ -107,6 +107,11 @@ class _Graph:
             for j, d in self._successors(i):
                 best[j] = max(best.get(j, 0), d)
             edges.append(best)
+        # outputs are far larger than any signal: all are written together, in the last layer
+        last = sorted({i for s in self.keep for i in self.contributors.get(s, ())})
+        for i, j in zip(last, last[1:] + last[:1]):
+            if i != j:
+                edges[i].setdefault(j, 0)
         # ops that must not come after one another share a layer: they move as one bundle
         bundle_of = components([[j for j, d in e.items() if d == 0] for e in edges])
         self.bundles: list[list[int]] = [[] for _ in range(max(bundle_of) + 1)] if n else []
@@ -191,7 +196,7 @@ def schedule(c: Circuit, m: Machine, keep: set[Signal], *, window: int = 2, spar
     keep: signals that are outputs. spare_units: unit slots left free in every layer (for clearing dims).
     """
     ops = live_ops(c, keep)
-    g = _Graph(c, ops)
+    g = _Graph(c, ops, keep)
     n = len(g.bundles)
     asap = [1] * n
     for i in g.order:
