@@ -1,0 +1,95 @@
+"""Registers for the values that live from one machine block to the next, by colouring their interference graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..errors import LoweringError
+from ..machine.description import Machine
+from .ir import Op
+from .leave_ssa import Classes
+from .packing import Packed
+
+
+@dataclass(eq=False)
+class Node:
+    """A machine block with the registers it reads and writes, as classes."""
+
+    packed: Packed
+    successors: list["Node"] = field(default_factory=list)
+    reads: set[Op] = field(default_factory=set)
+    writes: set[Op] = field(default_factory=set)
+    into: set[Op] = field(default_factory=set)
+    out: set[Op] = field(default_factory=set)
+
+
+class TooFewRegisters(LoweringError):
+    """More values live at once than there are registers."""
+
+
+def run(machine: Machine, nodes: list[Node], classes: Classes, kernel: str) -> dict[Op, int]:
+    """Class -> register number from 1. Raises TooFewRegisters, naming the values where they are most."""
+    for node in nodes:
+        ops = [op for op in node.packed.stages if op is not None]
+        node.writes = {classes.of(op) for op in node.packed.live}
+        node.reads = {classes.of(a) for op in ops for a in op.args if isinstance(a, Op) and a not in ops}
+    changed = True
+    while changed:
+        changed = False
+        for node in reversed(nodes):
+            out = set().union(*(s.into for s in node.successors)) if node.successors else set()
+            into = node.reads | (out - node.writes)
+            if out != node.out or into != node.into:
+                node.out, node.into, changed = out, into, True
+    rank: dict[Op, int] = {}
+    for node in nodes:
+        for op in node.packed.stages:
+            for v in ([op, *op.args] if op is not None else []):
+                if isinstance(v, Op):
+                    rank.setdefault(classes.of(v), len(rank))
+    graph: dict[Op, set[Op]] = {}
+    for node in nodes:
+        for w in node.writes:
+            graph.setdefault(w, set()).update((node.out | node.writes) - {w})
+        for r in node.into:
+            graph.setdefault(r, set())
+    if nodes:
+        for r in nodes[0].into:  # read before any write: 0 from the start, so it must not be anyone else's register
+            graph[r] |= nodes[0].into - {r}
+    for v, others in list(graph.items()):
+        for o in others:
+            graph.setdefault(o, set()).add(v)
+    return _colour(machine, graph, rank, nodes, classes, kernel)
+
+
+def _colour(machine: Machine, graph: dict[Op, set[Op]], rank: dict[Op, int], nodes: list[Node], classes: Classes,
+            kernel: str) -> dict[Op, int]:
+    """Chaitin's and Briggs's order: take away the node of least degree, colour in the opposite order."""
+    left = {v: set(o) for v, o in graph.items()}
+    stack: list[Op] = []
+    while left:
+        v = min(left, key=lambda v: (len(left[v]), rank[v]))
+        stack.append(v)
+        for o in left.pop(v):
+            left[o].discard(v)
+    colours: dict[Op, int] = {}
+    for v in reversed(stack):
+        used = {colours[o] for o in graph[v] if o in colours}
+        free = [r for r in range(1, machine.registers + 1) if r not in used]
+        if not free:
+            _complain(machine, nodes, classes, kernel, rank)
+        colours[v] = free[0]
+    return colours
+
+
+def _complain(machine: Machine, nodes: list[Node], classes: Classes, kernel: str, rank: dict[Op, int]) -> None:
+    worst = max(nodes, key=lambda n: len(n.out | n.writes))
+    values = sorted(worst.out | worst.writes, key=rank.__getitem__)
+    lines = []
+    for v in values:
+        origin = next((m.origin for m in classes.all(v) if m.origin.ptx_line), v.origin)
+        names = dict.fromkeys(m.name for m in classes.all(v) if m.name)
+        lines.append(f"    {'/'.join(names) or v.kind} from {origin}" + (f" (PTX line {origin.ptx_line})" if origin.file else ""))
+    raise TooFewRegisters(f"kernel {kernel} needs more than the {machine.registers} registers of machine {machine.name!r}",
+                          why=f"{len(values)} values are live at once:\n" + "\n".join(lines),
+                          fix="keep fewer values across loops and branches, or compute them again where they are used")

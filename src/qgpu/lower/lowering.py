@@ -1,0 +1,104 @@
+"""From a parsed kernel and a launch to machine blocks: the table of contents of the lowering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..errors import LoweringError
+from ..machine.description import Machine
+from ..machine.encoding import Block as MachineBlock
+from ..machine.encoding import encode
+from ..ptx.model import Kernel, Module
+from . import emit, expand, fuse, layout, leave_ssa, legalise, rematerialise, report, simplify, translate
+from .ir import Function, clone, print_function
+from .launch import LaunchShape, check_launch, parameter_bytes
+from .liveness import liveness
+from .packing import CannotPack, Packer
+from .unit import Unit
+
+Hook = Callable[[str, str], None]
+
+PASSES = (
+    ("translate", translate.run),
+    ("simplify", simplify.run),
+    ("expand", expand.run),
+    ("simplify again", simplify.run),
+    ("report", report.run),
+    ("fuse", fuse.run),
+    ("legalise", legalise.run),
+)
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How the second half works; the modes are tried in order until one fits. See `leave_ssa.run` and `Packer`."""
+
+    inline: bool = True
+    weak: bool = True
+    isolate: bool = False
+
+
+MODES = (Mode(), Mode(weak=False), Mode(inline=False), Mode(inline=False, weak=False), Mode(weak=False, isolate=True),
+         Mode(inline=False, weak=False, isolate=True))
+
+
+@dataclass(frozen=True)
+class Program:
+    """Machine blocks of one kernel for one launch. Block 0 is the entry."""
+
+    blocks: list[MachineBlock]
+    machine: Machine
+    kernel: Kernel
+    launch: LaunchShape
+
+    def words(self) -> list[list[int]]:
+        """Program words of every block: (blocks, words_per_block)."""
+        return [encode(self.machine, b) for b in self.blocks]
+
+
+def lower(module: Module, kernel: str | None, machine: Machine, launch: LaunchShape, hook: Hook | None = None) -> Program:
+    """Lower one kernel for one launch. hook(pass name, program text) is called after every pass.
+
+    Raises UsageError for a launch that does not fit, UnsupportedError listing everything that the machine cannot run,
+    LoweringError where registers or blocks do not suffice.
+    """
+    k = module.kernel(kernel)
+    check_launch(k, machine, launch)
+    unit = Unit(module, k, machine, launch, parameter_bytes(k, launch))
+    for name, run in PASSES:
+        run(unit)
+        if hook is not None:
+            hook(name, print_function(unit.function))
+    return replace(Program([], machine, k, launch), blocks=_place(unit, hook))
+
+
+def _place(unit: Unit, hook: Hook | None) -> list[MachineBlock]:
+    """The second half, in the first mode that fits the machine."""
+    failure: LoweringError | None = None
+    for mode in MODES:
+        function = clone(unit.function)
+        try:
+            return _place_in_mode(unit, function, mode, hook)
+        except CannotPack:
+            continue
+        except LoweringError as e:
+            failure = failure or e
+    if failure is None:
+        raise LoweringError(f"kernel {unit.kernel.short_name} does not fit blocks of {unit.machine.stages} instructions")
+    raise failure
+
+
+def _place_in_mode(unit: Unit, function: Function, mode: Mode, hook: Hook | None) -> list[MachineBlock]:
+    machine, threads = unit.machine, unit.launch.threads
+    rematerialise.run(function) if mode.inline else None
+    classes = leave_ssa.run(function, mode.weak, mode.isolate)
+    order = layout.ordered(function.blocks)
+    if hook is not None:
+        hook("leave_ssa", print_function(function))
+    live = liveness(function)
+    packed = {}
+    for block in order:
+        must_live = {op for op in block.ops if op in live.out[block]}
+        packed[block] = Packer(machine, threads, block, must_live, classes, mode.inline).run()
+    return emit.run(machine, unit.kernel.short_name, order, packed, classes)

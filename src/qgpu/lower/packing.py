@@ -1,0 +1,251 @@
+"""One basic block's operations, packed into machine blocks.
+
+A machine block is a set of at most `stages` operations. What its instructions read is either the result of an earlier stage or
+a register as it was before the block. A result that a later block reads costs tokens for every lane, a block costs one token, so the
+search is for the cheapest sequence of sets: dynamic programming over the sets of operations done so far, with a beam.
+
+Operations that are cheap to make out of tid and constants are not packed themselves: each set brings along those that its
+members read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+
+from ..machine.description import Machine
+from .evaluate import bounds
+from .ir import Block, Op, Value
+from .leave_ssa import Classes
+from .rematerialise import MOST_STEPS, steps
+
+BEAM = 16
+CANDIDATES = 250
+
+
+@dataclass
+class Packed:
+    """A machine block in the making: operation of each stage (or None), and for a branch its condition's place is the last."""
+
+    stages: list[Op | None]
+    live: set[Op] = field(default_factory=set)
+
+    def stage_of(self, op: Op) -> int | None:
+        return self.stages.index(op) + 1 if op in self.stages else None
+
+
+class CannotPack(Exception):
+    """The constraints of this block admit no packing in the mode that was tried."""
+
+
+class Packer:
+    """Packs one basic block. must_live: values that must be in their register when the block ends."""
+
+    def __init__(self, machine: Machine, threads: int, block: Block, must_live: set[Op], classes: Classes, inline: bool) -> None:
+        self.machine, self.threads, self.classes = machine, threads, classes
+        self.block, self.must_live = block, must_live
+        self.branch = self._branch_op()
+        ops = [op for op in block.ops if op.kind != "fence"]
+        if self.branch is not None and self.branch not in ops:
+            ops.append(self.branch)
+        self.rank = {op: k for k, op in enumerate(ops)}
+        self.inlined = {op for op in ops if inline and op not in must_live and op is not self.branch and steps(op) <= MOST_STEPS}
+        while True:
+            self.real = [op for op in ops if op not in self.inlined]
+            tight = [op for op in self.real if self._assign({op}) is None and self._brings(op)]
+            if not tight:
+                break
+            self.inlined.discard(max(self._brings(tight[0]), key=lambda o: (steps(o), self.rank[o])))
+        self.index = {op: k for k, op in enumerate(self.real)}
+        self.full = (1 << len(self.real)) - 1
+        self._constraints()
+        self._known: dict[int, list[Op | None] | None] = {}
+
+    # ---- what must come before what -------------------------------------------------------------------------------
+    def _branch_op(self) -> Op | None:
+        """The operation that must be in the last stage of the last machine block."""
+        c = self.block.condition
+        if c is None:
+            return None
+        if isinstance(c, Op) and c in self.block.ops and not any(c in op.args for op in self.block.ops):
+            return c
+        return Op("or", [c, 0], origin=self.block.origin)
+
+    def _brings(self, op: Op) -> set[Op]:
+        """Inlined operations that op needs beside it."""
+        out: set[Op] = set()
+        for a in op.args:
+            if a in self.inlined:
+                out |= {a} | self._brings(a)
+        return out
+
+    def _constraints(self) -> None:
+        n = len(self.real)
+        self.data, self.strict, self.soft = [0] * n, [0] * n, [0] * n
+        self.readers: list[int] = [0] * n
+        for k, op in enumerate(self.real):
+            for a in op.args:
+                if a in self.index:
+                    self.data[k] |= 1 << self.index[a]
+                    self.readers[self.index[a]] |= 1 << k
+        self._memory_order()
+        for w in self.must_live:
+            if w not in self.index:
+                continue
+            for k, reader in enumerate(self.real):
+                for a in reader.args:
+                    if isinstance(a, Op) and a is not w and reader is not w and self.classes.of(a) is self.classes.of(w):
+                        self.soft[self.index[w]] |= 1 << k
+        self.weight = [self._weight(op) for op in self.real]
+
+    def _memory_order(self) -> None:
+        """Loads after stores that they may see wait for a later block; stores keep their order; fences end all freedom."""
+        epoch = 0
+        earlier: list[tuple[Op, int]] = []
+        for op in self.block.ops:
+            if op.kind == "fence":
+                epoch += 1
+            if op.kind not in ("ld", "st"):
+                continue
+            k = self.index[op]
+            for other, e in earlier:
+                j = self.index[other]
+                if other.kind == "st" and (op.kind == "st" or e != epoch or may_alias(other, op)):
+                    self.strict[k] |= 1 << j
+                elif other.kind == "ld" and op.kind == "st":
+                    self.soft[k] |= 1 << j
+            earlier.append((op, epoch))
+
+    def _weight(self, op: Op) -> int:
+        """Tokens of one live result."""
+        small = bounds(op, self.threads)[1] < 1 << (self.machine.chunk_bits - 1)
+        return self.machine.lanes * (1 if small else 2)
+
+    # ---- one machine block ----------------------------------------------------------------------------------------
+    def _assign(self, ops: set[Op]) -> list[Op | None] | None:
+        """A stage for each operation and what it brings along, or None."""
+        wanted = set(ops)
+        for op in ops:
+            wanted |= self._brings(op)
+        n = self.machine.stages
+        if len(wanted) > n or sum(op.kind == "st" for op in wanted) > 1:
+            return None
+        needs = {op: {a for a in op.args if a in wanted} for op in wanted}
+        stages: list[Op | None] = [None] * n
+        order = sorted(wanted, key=self.rank.__getitem__)
+
+        def fill(stage: int, left: set[Op]) -> bool:
+            if not left:
+                return True
+            if stage > n or len(left) > n - stage + 1:
+                return False
+            for op in order:
+                if op not in left or needs[op] & left or not self._fits(stage, op):
+                    continue
+                if op is self.branch and stage != n:
+                    continue
+                stages[stage - 1] = op
+                if fill(stage + 1, left - {op}):
+                    return True
+                stages[stage - 1] = None
+            return fill(stage + 1, left)
+        return stages if fill(1, wanted) else None
+
+    def _fits(self, stage: int, op: Op) -> bool:
+        return self.machine.has(stage, op.kind) or (op.kind == "shl" and isinstance(op.args[1], int) and op.args[1] < 32
+                                                    and self.machine.has(stage, "mul"))
+
+    def _stages(self, chosen: int) -> list[Op | None] | None:
+        if chosen not in self._known:
+            self._known[chosen] = self._assign({op for k, op in enumerate(self.real) if chosen >> k & 1})
+        return self._known[chosen]
+
+    def _cost(self, done: int, chosen: int) -> int:
+        cost = 1
+        rest = self.full & ~(done | chosen)
+        for k in _bits(chosen):
+            if self.readers[k] & rest and self.real[k] not in self.must_live:
+                cost += self.weight[k]
+        return cost
+
+    # ---- the sequence ---------------------------------------------------------------------------------------------
+    def _choices(self, done: int) -> list[int]:
+        """Sets of operations that may be the next machine block."""
+        out: list[int] = []
+        n = len(self.real)
+        last = self.index[self.branch] if self.branch is not None else -1
+
+        def extend(chosen: int, start: int, size: int) -> None:
+            if len(out) >= CANDIDATES:
+                return
+            for k in range(start, n):
+                if done >> k & 1 or self.data[k] & ~(done | chosen) or self.strict[k] & ~done:
+                    continue
+                new = chosen | 1 << k
+                if self._stages(new) is None:
+                    continue
+                if size + 1 < self.machine.stages:
+                    extend(new, k + 1, size + 1)
+                if last >= 0 and new >> last & 1 and done | new != self.full:
+                    continue
+                if all(not self.soft[j] & ~(done | new) for j in _bits(new)):
+                    out.append(new)
+        extend(0, 0, 0)
+        return out
+
+    def run(self) -> list[Packed]:
+        """The machine blocks in order. Raises CannotPack."""
+        if not self.real:
+            return []
+        n = len(self.real)
+        beam = BEAM if n <= 24 else max(3, BEAM * 24 // n // 2)
+        tie = count()
+        best: dict[int, tuple[int, int, int, int]] = {0: (0, next(tie), 0, 0)}  # done -> cost, tie, before, chosen
+        levels: list[list[int]] = [[] for _ in range(n + 1)]
+        levels[0].append(0)
+        for level in range(n):
+            states = sorted(set(levels[level]), key=lambda d: best[d][:2])[:beam]
+            for done in states:
+                cost = best[done][0]
+                for chosen in self._choices(done):
+                    new = done | chosen
+                    total = cost + self._cost(done, chosen)
+                    if new not in best or total < best[new][0]:
+                        best[new] = (total, next(tie), done, chosen)
+                        levels[new.bit_count()].append(new)
+        if self.full not in best:
+            raise CannotPack(self.block.label)
+        out: list[Packed] = []
+        at = self.full
+        while at:
+            _, _, before, chosen = best[at]
+            stages = self._stages(chosen)
+            rest = self.full & ~(before | chosen)
+            live = {self.real[k] for k in _bits(chosen) if self.readers[k] & rest or self.real[k] in self.must_live}
+            out.append(Packed(list(stages or []), live))
+            at = before
+        return out[::-1]
+
+
+def _bits(mask: int) -> list[int]:
+    out = []
+    while mask:
+        low = mask & -mask
+        out.append(low.bit_length() - 1)
+        mask ^= low
+    return out
+
+
+def may_alias(x: Op, y: Op) -> bool:
+    """Whether two accesses of one thread can meet: not if they are the same base plus different constants."""
+    def split(op: Op) -> tuple[Value, int]:
+        a, b = op.args[:2]
+        if isinstance(a, int):
+            a, b = b, a
+        return a, b if isinstance(b, int) else 0
+    (base_x, off_x), (base_y, off_y) = split(x), split(y)
+    if any(not isinstance(op.args[0], int) and not isinstance(op.args[1], int) for op in (x, y)):
+        return True
+    same = base_x is base_y or isinstance(base_x, int) and isinstance(base_y, int) and base_x == base_y \
+        or isinstance(base_x, Op) and isinstance(base_y, Op) and base_x.key() == base_y.key() and base_x.kind not in ("ld", "phi", "shfl")
+    return not (same and off_x != off_y)

@@ -1,0 +1,50 @@
+"""Compute cheap values again where they are read, instead of keeping them in registers from another basic block.
+
+A result that lives beyond its block costs at least one token a lane; a recomputation costs a quarter of one block at most. So
+values made of tid and constants alone, in one or two steps, are cloned into every block that reads them and that is in no deeper
+loop.
+"""
+
+from __future__ import annotations
+
+from .ir import TID, UNREPEATABLE, Block, Function, Op, Value, loop_depths
+
+MOST_STEPS = 2
+
+
+def steps(v: Value, limit: int = MOST_STEPS) -> int:
+    """Operations needed to make v out of tid and constants; more than `limit` if that is impossible or too long."""
+    if isinstance(v, int) or v is TID:
+        return 0
+    if not isinstance(v, Op) or v.kind in UNREPEATABLE or limit == 0:
+        return limit + 1
+    return 1 + sum(steps(a, limit - 1) for a in v.args)
+
+
+def run(function: Function) -> None:
+    depths = loop_depths(function.blocks[0])
+    home: dict[Op, Block] = {op: b for b in function.blocks for op in b.ops}
+    for block in function.blocks:
+        clones: dict[Op, Op] = {}
+        made: list[Op] = []
+
+        def local(v: Value) -> Value:
+            """v itself, or its clone in this block."""
+            if not isinstance(v, Op) or home.get(v) in (None, block) or steps(v) > MOST_STEPS:
+                return v
+            if depths[block] > depths[home[v]]:
+                return v
+            if v not in clones:
+                clone = v.copy()
+                clone.args = [local(a) for a in v.args]
+                clones[v] = clone
+                made.append(clone)
+            return clones[v]
+        for op in block.ops:
+            op.args = [local(a) for a in op.args]
+        if block.condition is not None:
+            block.condition = local(block.condition)
+        block.ops = made + block.ops
+        home |= {op: block for op in made}
+    from .simplify import drop_dead
+    drop_dead(function)
