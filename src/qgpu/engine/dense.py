@@ -7,41 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..compile.compiler import Compiled, embedding
-from ..compile.tensors import NORM_WEIGHT, CompiledLayer
+from ..compile.export import circuit_config, layer_tensors
+from ..compile.tensors import CompiledLayer
 from ..machine.description import WORD, Machine
 from ..qwen.cache import LinearCache, new_linear_cache
 from ..qwen.config import from_dict
 from ..qwen.naive import linear_layer
-from ..qwen.weights import LinearLayer
-
-INTERMEDIATE = 16
-"""Size of the circuit layers' MLPs, which are all zero."""
-
-
-def circuit_config(m: Machine, layers: int, vocabulary: int) -> dict:
-    """config.json of a checkpoint made of `layers` circuit layers and one empty full-attention layer on top."""
-    return {
-        "architectures": ["Qwen3_5ForCausalLM"], "model_type": "qwen3_5_text", "dtype": "bfloat16",
-        "hidden_size": m.hidden, "intermediate_size": INTERMEDIATE, "num_hidden_layers": layers + 1,
-        "layer_types": ["linear_attention"] * layers + ["full_attention"], "vocab_size": vocabulary,
-        "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 64, "hidden_act": "silu",
-        "linear_conv_kernel_dim": 4, "linear_key_head_dim": m.head_dim, "linear_value_head_dim": m.head_dim,
-        "linear_num_key_heads": m.heads, "linear_num_value_heads": m.heads, "rms_norm_eps": 1e-6,
-        "tie_word_embeddings": True, "max_position_embeddings": 1 << 20, "attention_bias": False,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25},
-        "bos_token_id": None, "eos_token_id": None, "pad_token_id": None,
-    }
-
+from ..qwen.weights import LINEAR_NAMES, LinearLayer
 
 def dense_layer(m: Machine, layer: CompiledLayer) -> LinearLayer:
     """All tensors of a circuit layer, float32 arrays of bf16 numbers."""
-    d = m.hidden
-    return LinearLayer(
-        input_norm=layer.norm_in, qkv=layer.qkv.dense(), z=layer.z.dense(), b=layer.b.dense(), a=layer.a.dense(),
-        conv=layer.conv, a_log=layer.a_log, dt_bias=layer.dt_bias,
-        gated_norm=np.full(m.head_dim, NORM_WEIGHT, np.float32), out=layer.out.dense(),
-        post_norm=np.zeros(d, np.float32), gate=np.zeros((INTERMEDIATE, d), np.float32),
-        up=np.zeros((INTERMEDIATE, d), np.float32), down=np.zeros((d, INTERMEDIATE), np.float32))
+    tensors = layer_tensors(m, layer)
+    record = {field: tensors[name] for field, name in LINEAR_NAMES.items()}
+    return LinearLayer(**{**record, "conv": layer.conv})
 
 
 class DenseEngine:
