@@ -47,7 +47,11 @@ def fits(weight: NDArray) -> bool:
 
 
 def linear(x: F32, weight: NDArray, out: F32) -> None:
-    """out = x W^T, unrounded. x: (n, K) float32 holding bf16 numbers, weight: (m, K) uint16, out: (n, m) float32."""
+    """out = x W^T, unrounded. x: (n, K) float32 holding bf16 numbers, weight: (m, K) uint16,
+    C-contiguous, out: (n, m) float32.
+    """
+    if not available():
+        raise RuntimeError("this processor has no bf16 tiles")
     n, width = x.shape
     padded = -n % TOKENS
     bits = encode(x)
@@ -56,7 +60,7 @@ def linear(x: F32, weight: NDArray, out: F32) -> None:
     pairs = np.ascontiguousarray(bits).view(np.uint32)  # (n', K/2)
     groups = pairs.reshape(-1, 16, width // DEEP, PAIRS)  # 16 tokens, and the tile rows along K
     tiles = np.ascontiguousarray(groups.transpose(0, 2, 3, 1))  # (n'/16, K/32, 16 pairs, 16 tokens)
-    _linear(weight, tiles, _layout(), n, out)
+    _linear(weight.ctypes.data, tiles, _layout(), n, out)
 
 
 def _layout() -> NDArray[np.uint8]:
@@ -106,11 +110,21 @@ _add0, _add1 = _instruction("tdpbf16ps", [0, 4, 6]), _instruction("tdpbf16ps", [
 _add2, _add3 = _instruction("tdpbf16ps", [2, 5, 6]), _instruction("tdpbf16ps", [3, 5, 7])
 
 
+@intrinsic
+def address_as_void_pointer(typingctx, address):
+    """An integer address as a pointer that numba.carray takes."""
+
+    def build(context, builder, signature, args):
+        return builder.inttoptr(args[0], BYTES)
+
+    return types.voidptr(types.intp), build
+
+
 @nb.njit(parallel=True, cache=True, nogil=True)
-def _linear(weight, tiles, layout, n, out):
-    """weight: (m, K) uint16, tiles: (n'/16, K/32, 16, 16) uint32, layout: (64,) uint8, out: (n, m) float32."""
-    m, width = weight.shape
-    depth = width // DEEP
+def _linear(w_at, tiles, layout, n, out):
+    """w_at: address of (m, K) uint16, tiles: (n'/16, K/32, 16, 16) uint32, layout: (64,) uint8, out: (n, m) float32."""
+    m, depth = out.shape[1], tiles.shape[1]
+    weight = nb.carray(address_as_void_pointer(w_at), (m, depth * DEEP), dtype=np.uint16)
     for task in nb.prange(m // ROWS):
         # This task's 32 rows, tile by tile: two tiles side by side for each step along K.
         packed = np.empty((depth, ROWS, DEEP), np.uint16)
@@ -119,7 +133,7 @@ def _linear(weight, tiles, layout, n, out):
                 for i in range(DEEP):
                     packed[k, r, i] = weight[task * ROWS + r, k * DEEP + i]
         sums = np.empty((2, ROWS, 16), np.float32)
-        w_at, s_at, t_at = packed.ctypes.data, sums.ctypes.data, tiles.ctypes.data
+        p_at, s_at, t_at = packed.ctypes.data, sums.ctypes.data, tiles.ctypes.data
         _configure(layout.ctypes.data)
         for pair in range(tiles.shape[0] // 2):
             _zero0()
@@ -128,8 +142,8 @@ def _linear(weight, tiles, layout, n, out):
             _zero3()
             left, right = t_at + 2 * pair * depth * 1024, t_at + (2 * pair + 1) * depth * 1024
             for k in range(depth):
-                _load4(w_at + k * 2048, 64)
-                _load5(w_at + k * 2048 + 1024, 64)
+                _load4(p_at + k * 2048, 64)
+                _load5(p_at + k * 2048 + 1024, 64)
                 _load6(left + k * 1024, 64)
                 _load7(right + k * 1024, 64)
                 _add0()

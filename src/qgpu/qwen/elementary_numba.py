@@ -34,7 +34,7 @@ def _as_bits(typingctx, x):
     return types.int64(types.float64), codegen
 
 
-@nb.njit(inline="always")
+@nb.njit(error_model="numpy")
 def exp1(x):
     """e^x."""
     wide = np.float64(x)
@@ -60,7 +60,7 @@ def exp1(x):
     return np.float32(x) if is_nan else np.float32(p * scale)
 
 
-@nb.njit(inline="always")
+@nb.njit(error_model="numpy")
 def log1p1(x):
     """log(1 + x) for 0 <= x < 2^31."""
     wide = np.float64(x)
@@ -88,25 +88,25 @@ def log1p1(x):
     return np.float32(k * LN2_HIGH + (2.0 * s * p + k * LN2_LOW))
 
 
-@nb.njit(inline="always")
+@nb.njit(error_model="numpy")
 def rsqrt1(x):
     """1 / sqrt(x), each step rounded to float32."""
     return ONE / np.sqrt(np.float32(x))
 
 
-@nb.njit(inline="always")
+@nb.njit(error_model="numpy")
 def sigmoid1(x):
     """1 / (1 + e^-x), each step rounded to float32."""
     return ONE / (ONE + exp1(-x))
 
 
-@nb.njit(inline="always")
+@nb.njit(error_model="numpy")
 def silu1(x):
     """x / (1 + e^-x), each step rounded to float32."""
     return x / (ONE + exp1(-x))
 
 
-@nb.njit(inline="always")
+@nb.njit(error_model="numpy")
 def softplus1(x):
     """log(1 + e^x), each step rounded to float32; x itself above 20 (and NaN for NaN)."""
     if x > np.float32(20.0):

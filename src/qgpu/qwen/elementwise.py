@@ -18,7 +18,7 @@ ZERO = np.float32(0.0)
 CHANNELS = 512  # channels a task
 
 
-@nb.njit(inline="always")
+@nb.njit(error_model="numpy")
 def _round(x, bf16):
     return round1(x) if bf16 else x
 
@@ -28,11 +28,22 @@ def widen1(x):
     return decode1(x) if isinstance(x, np.uint16) else x
 
 
-@overload(widen1, inline="always")
+@overload(widen1)
 def _widen1(x):
     if x == types.uint16:
         return lambda x: decode1(x)
     return lambda x: x
+
+
+@nb.njit
+def _fold_row(lane):
+    """The sum of sixteen lanes, by halves."""
+    width = 8
+    while width > 0:
+        for i in range(width):
+            lane[i] += lane[i + width]
+        width //= 2
+    return lane[0]
 
 
 @nb.njit(cache=True, nogil=True)
@@ -45,10 +56,7 @@ def sum_of_squares(row):
             lanes[lane] += row[k + lane] * row[k + lane]
     for k in range(whole, row.size):
         lanes[k - whole] += row[k] * row[k]
-    for width in (8, 4, 2, 1):
-        for lane in range(width):
-            lanes[lane] += lanes[lane + width]
-    return lanes[0]
+    return _fold_row(lanes)
 
 
 @nb.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
@@ -94,43 +102,59 @@ def delta_step(q, k, v, beta, decay, root, state, bf16, out):
 
     q and k are not yet normalised; root is sqrt(Dk). state is updated in place; out is rounded.
     """
-    heads, key_size, value_size = state.shape
+    heads = state.shape[0]
     group = heads // q.shape[0]
     for h in nb.prange(heads):
-        q_row, k_row = q[h // group], k[h // group]
-        q_inverse = rsqrt1(sum_of_squares(q_row) + np.float32(1e-6))
-        k_inverse = rsqrt1(sum_of_squares(k_row) + np.float32(1e-6))
-        factor = exp1(decay[h])
-        lanes = np.zeros((16, value_size), np.float32)
-        for i in range(key_size):
-            key, lane = k_row[i] * k_inverse, lanes[i % 16]
-            for j in range(value_size):
-                kept = state[h, i, j] * factor
-                state[h, i, j] = kept
-                lane[j] += key * kept
-        _fold(lanes)
-        delta = np.empty(value_size, np.float32)
-        for j in range(value_size):
-            delta[j] = (v[h, j] - lanes[0, j]) * beta[h]
-        lanes[:] = ZERO
-        for i in range(key_size):
-            key, query, lane = k_row[i] * k_inverse, q_row[i] * q_inverse / root, lanes[i % 16]
-            for j in range(value_size):
-                new = state[h, i, j] + key * delta[j]
-                state[h, i, j] = new
-                lane[j] += query * new
-        _fold(lanes)
-        for j in range(value_size):
-            out[h, j] = _round(lanes[0, j], bf16)
+        _delta_head(q[h // group], k[h // group], v[h], beta[h], decay[h], root, state[h], bf16, out[h])
 
 
-@nb.njit(inline="always")
+@nb.njit(error_model="numpy")
+def _delta_head(q, k, v, beta, decay, root, state, bf16, out):
+    """One head of delta_step. q, k: (Dk,), v, out: (Dv,), state: (Dk, Dv)."""
+    key_size, value_size = state.shape
+    q_inverse = rsqrt1(sum_of_squares(q) + np.float32(1e-6))
+    k_inverse = rsqrt1(sum_of_squares(k) + np.float32(1e-6))
+    factor = exp1(decay)
+    lanes = np.zeros((16, value_size), np.float32)
+    for i in range(key_size):
+        key, lane, row = k[i] * k_inverse, lanes[i % 16], state[i]
+        for j in range(value_size):
+            kept = row[j] * factor
+            row[j] = kept
+            lane[j] += key * kept
+    _fold(lanes)
+    delta = np.empty(value_size, np.float32)
+    for j in range(value_size):
+        delta[j] = (v[j] - lanes[0, j]) * beta
+    _clear(lanes)
+    for i in range(key_size):
+        key, query, lane, row = k[i] * k_inverse, q[i] * q_inverse / root, lanes[i % 16], state[i]
+        for j in range(value_size):
+            new = row[j] + key * delta[j]
+            row[j] = new
+            lane[j] += query * new
+    _fold(lanes)
+    for j in range(value_size):
+        out[j] = _round(lanes[0, j], bf16)
+
+
+@nb.njit
 def _fold(lanes):
     """Rows 0..15 to row 0 by halves. lanes: (16, d)."""
-    for width in (8, 4, 2, 1):
+    width = 8
+    while width > 0:
         for lane in range(width):
             for j in range(lanes.shape[1]):
                 lanes[lane, j] += lanes[lane + width, j]
+        width //= 2
+
+
+@nb.njit
+def _clear(lanes):
+    """Zero lanes. lanes: (16, d)."""
+    for lane in range(lanes.shape[0]):
+        for j in range(lanes.shape[1]):
+            lanes[lane, j] = ZERO
 
 
 @nb.njit(parallel=True, cache=True, nogil=True)
@@ -139,18 +163,24 @@ def solve(system, x):
 
     system: (Hv, L, L), x: (Hv, L, d) float32.
     """
-    heads, length, size = x.shape
-    for h in nb.prange(heads):
-        lanes = np.empty((16, size), np.float32)
-        for i in range(1, length):
-            lanes[:] = ZERO
-            for p in range(i):
-                factor, lane, row = system[h, i, p], lanes[p % 16], x[h, p]
-                for j in range(size):
-                    lane[j] += factor * row[j]
-            _fold(lanes)
+    for h in nb.prange(x.shape[0]):
+        _solve_head(system[h], x[h])
+
+
+@nb.njit
+def _solve_head(system, x):
+    """One head of solve. system: (L, L), x: (L, d)."""
+    length, size = x.shape
+    lanes = np.empty((16, size), np.float32)
+    for i in range(1, length):
+        _clear(lanes)
+        for p in range(i):
+            factor, lane, row = system[i, p], lanes[p % 16], x[p]
             for j in range(size):
-                x[h, i, j] -= lanes[0, j]
+                lane[j] += factor * row[j]
+        _fold(lanes)
+        for j in range(size):
+            x[i, j] -= lanes[0, j]
 
 
 @nb.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
@@ -207,37 +237,37 @@ def attend(q, keys, values, scale, bf16, out):
         t, h = task // heads, task % heads
         g = h // (heads // groups)
         seen = length - n + t + 1
-        scores = np.empty(seen, np.float32)
-        lane = np.empty(16, np.float32)
-        top = -np.float32(np.inf)
-        for p in range(seen):
-            lane[:] = ZERO
-            whole = size // 16 * 16
-            for k in range(0, whole, 16):
-                for i in range(16):
-                    lane[i] += q[t, h, k + i] * widen1(keys[p, g, k + i])
-            for k in range(whole, size):
-                lane[k - whole] += q[t, h, k] * widen1(keys[p, g, k])
-            scores[p] = _round(_round(_fold_row(lane), bf16) * scale, bf16)
-            top = max(top, scores[p])
-        lane[:] = ZERO
-        for p in range(seen):
-            scores[p] = exp1(scores[p] - top)
-            lane[p % 16] += scores[p]
-        total = _fold_row(lane)
-        lanes = np.zeros((16, size), np.float32)
-        for p in range(seen):
-            share, row = _round(scores[p] / total, bf16), lanes[p % 16]
-            for j in range(size):
-                row[j] += share * widen1(values[p, g, j])
-        _fold(lanes)
+        _attend_head(q[t, h], keys[:seen, g], values[:seen, g], scale, bf16, out[t, h])
+
+
+@nb.njit(error_model="numpy")
+def _attend_head(q, keys, values, scale, bf16, out):
+    """One query of one head. q, out: (E,), keys, values: (T, E)."""
+    length, size = keys.shape
+    scores, lane = np.empty(length, np.float32), np.empty(16, np.float32)
+    top = -np.float32(np.inf)
+    whole = size // 16 * 16
+    for p in range(length):
+        for i in range(16):
+            lane[i] = ZERO
+        for k in range(0, whole, 16):
+            for i in range(16):
+                lane[i] += q[k + i] * widen1(keys[p, k + i])
+        for k in range(whole, size):
+            lane[k - whole] += q[k] * widen1(keys[p, k])
+        scores[p] = _round(_round(_fold_row(lane), bf16) * scale, bf16)
+        top = max(top, scores[p])
+    for i in range(16):
+        lane[i] = ZERO
+    for p in range(length):
+        scores[p] = exp1(scores[p] - top)
+        lane[p % 16] += scores[p]
+    total = _fold_row(lane)
+    lanes = np.zeros((16, size), np.float32)
+    for p in range(length):
+        share, row = _round(scores[p] / total, bf16), lanes[p % 16]
         for j in range(size):
-            out[t, h, j] = _round(lanes[0, j], bf16)
-
-
-@nb.njit(inline="always")
-def _fold_row(lane):
-    for width in (8, 4, 2, 1):
-        for i in range(width):
-            lane[i] += lane[i + width]
-    return lane[0]
+            row[j] += share * widen1(values[p, j])
+    _fold(lanes)
+    for j in range(size):
+        out[j] = _round(lanes[0, j], bf16)

@@ -43,7 +43,7 @@ class FastArithmetic(Arithmetic):
         a = _padded(np.broadcast_to(a, (*shape, *a.shape[-2:])).reshape(-1, *a.shape[-2:]))
         b = _padded(np.broadcast_to(b, (*shape, *b.shape[-2:])).reshape(-1, *b.shape[-2:]))
         out = np.empty((a.shape[0], a.shape[1], b.shape[1]), np.float32)
-        kernels.contract_f32(a, b, out)
+        kernels.contract_f32(a.ctypes.data, b.ctypes.data, a.shape[2], out)
         return out.reshape(*shape, a.shape[1], b.shape[1])
 
     def solve(self, system: F32, right: F32) -> F32:
@@ -56,11 +56,13 @@ class FastArithmetic(Arithmetic):
         """As Arithmetic.linear."""
         out = np.empty((x.shape[0], weight.shape[0]), np.float32)
         if weight.dtype != np.uint16:
-            kernels.contract_f32(_padded(x[None]), _padded(weight[None]), out[None])
+            x, weight = _padded(x), _padded(weight)
+            kernels.contract_f32(x.ctypes.data, weight.ctypes.data, x.shape[1], out[None])
         elif self.tiles and x.shape[0] >= AMX_TOKENS and amx.fits(weight):
-            amx.linear(x, weight, out)
+            amx.linear(x, _padded(weight), out)
         else:
-            kernels.linear_bf16(_padded(weight), _padded(x), out)
+            whole = _padded(weight)
+            kernels.linear_bf16(whole.ctypes.data, _padded(x), out)
         if bias is not None:
             out += self.widen(bias)
         if self.bf16:

@@ -17,12 +17,15 @@ ROWS = 64  # output rows a task
 
 
 @nb.njit(parallel=True, cache=True, nogil=True)
-def linear_bf16(weight, x, out):
-    """weight: (m, K) uint16, x: (n, K) float32, out: (n, m) float32, all C-contiguous, K a multiple of 16."""
-    m, width = weight.shape
-    n = x.shape[0]
+def linear_bf16(w_at, x, out):
+    """w_at: address of (m, K) uint16, x: (n, K) float32, out: (n, m) float32, all C-contiguous, K a multiple of 16.
+
+    (An address, since a read-only mapped array would be another type to Numba and be compiled for all over again.)
+    """
+    n, width = x.shape
+    m = out.shape[1]
     blocks = width // 16
-    x_at, out_at, w_at = x.ctypes.data, out.ctypes.data, weight.ctypes.data
+    x_at, out_at = x.ctypes.data, out.ctypes.data
     for task in nb.prange((m + ROWS - 1) // ROWS):
         r0, r1 = task * ROWS, min(m, task * ROWS + ROWS)
         t = 0
@@ -49,13 +52,15 @@ def linear_bf16(weight, x, out):
 
 
 @nb.njit(parallel=True, cache=True, nogil=True)
-def contract_f32(a, b, out):
-    """a: (batch, n, K), b: (batch, m, K), out: (batch, n, m) float32, C-contiguous, K a multiple of 16."""
-    batch, n, width = a.shape
-    m = b.shape[1]
+def contract_f32(a_at, b_at, width, out):
+    """a_at, b_at: addresses of (batch, n, K) and (batch, m, K) float32, out: (batch, n, m) float32, all C-contiguous.
+
+    width: K, a multiple of 16.
+    """
+    batch, n, m = out.shape
     blocks = width // 16
     step = width * 4
-    a_at, b_at, out_at = a.ctypes.data, b.ctypes.data, out.ctypes.data
+    out_at = out.ctypes.data
     tiles = (n + ROWS - 1) // ROWS
     for task in nb.prange(batch * tiles):
         h, r0 = task // tiles, (task % tiles) * ROWS

@@ -7,18 +7,44 @@ heads are ignored. A tensor of the wrong shape or dtype, or one that is missing,
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qgpu.bf16 import encode
 from qgpu.errors import CheckpointError
-from qgpu.qwen.config import LINEAR, Config, read_config
+from qgpu.qwen.config import LINEAR, Config, read_config, read_json
+from qgpu.qwen.model import Model
 from qgpu.qwen.tensors import AGAIN, Tensors, open_folder
 from qgpu.qwen.weights import FullLayer, LinearLayer, Weights, layer_names, layer_shapes
 
 PREFIXES = ("model.language_model.", "model.", "language_model.", "")
 HEADS = ("lm_head.weight", "model.lm_head.weight", "language_model.lm_head.weight")
+
+
+def load(folder: str | Path, *, strict: bool = False) -> Model:
+    """A model from a checkpoint folder.
+
+    strict: take every sum in the documented order (:mod:`qgpu.qwen.arithmetic`). Stop and suppressed tokens come from
+    generation_config.json where there is one, stop tokens otherwise from config.json. Raises CheckpointError.
+    """
+    cfg, weights = load_weights(folder)
+    path = Path(folder) / "generation_config.json"
+    generation = read_json(path) if path.exists() else {}
+    stop = _token_ids(generation, "eos_token_id", cfg, path) or cfg.eos_token_ids
+    suppress = _token_ids(generation, "suppress_tokens", cfg, path)
+    return Model(cfg, weights, Path(folder), strict, stop, suppress)
+
+
+def _token_ids(data: dict[str, Any], field: str, cfg: Config, path: Path) -> tuple[int, ...]:
+    """One token id or a list of them, checked against the vocabulary."""
+    value = data.get(field)
+    ids = [] if value is None else value if isinstance(value, list) else [value]
+    for one in ids:
+        if type(one) is not int or not 0 <= one < cfg.vocab_size:
+            raise CheckpointError(f"{field} holds {one!r}, not a token id", where=str(path))
+    return tuple(ids)
 
 
 def load_weights(folder: str | Path) -> tuple[Config, Weights]:
