@@ -49,8 +49,9 @@ def compare(c: Circuit, a: Sequence[Signal], b: Sequence[Signal], lt: Signal, eq
 
 def _clip(c: Circuit, x: Form, gate: Form, out: Signal, note: str) -> None:
     """Add gate * (0, 1 or 2 for x negative, zero or positive)."""
-    c.unit(gate, x + 1, {out: 1}, note)
-    c.unit(gate, x - 1, {out: -1}, note + " (step end)")
+    with c.together():
+        c.unit(gate, x + 1, {out: 1}, note)
+        c.unit(gate, x - 1, {out: -1}, note + " (step end)")
 
 
 def compare_value(a, b, lt, eq, gt, signed, n: int = 32):

@@ -16,6 +16,7 @@ hold circuits to arithmetic before a single layer exists.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -121,7 +122,10 @@ def binary(bits: Iterable) -> Form:
 
 @dataclass(eq=False, slots=True)
 class Unit:
-    """h = relu(f) * relu(g), adding weight * h to each output signal. tap: conv tap that f reads (0 = this token)."""
+    """h = relu(f) * relu(g), adding weight * h to each output signal. tap: conv tap that f reads (0 = this token).
+
+    tie: units with the same tie (not 0) share a layer, because a part of their sum alone may not be exact.
+    """
 
     f: Form
     g: Form
@@ -129,6 +133,7 @@ class Unit:
     note: str
     group: str = ""
     tap: int = 0
+    tie: int = 0
 
     def reads(self) -> set[Signal]:
         return set(self.f.coef) | set(self.g.coef)
@@ -182,6 +187,8 @@ class Circuit:
         self.heads: list[MemoryHead] = []
         self.groups: list[tuple[Signal, ...]] = []   # at most one member of each is nonzero
         self._scope: list[str] = []
+        self._tie = 0
+        self._ties = 0
 
     # ---- naming -------------------------------------------------------------------------------------------------
     def scope(self, name: str) -> "_Scope":
@@ -223,9 +230,21 @@ class Circuit:
         """Add relu(f)*relu(g) to outs (a signal, or {signal: weight})."""
         if isinstance(outs, Signal):
             outs = {outs: 1}
-        u = Unit(Form.of(f), Form.of(g), tuple(outs.items()), note, ".".join(self._scope), tap)
+        u = Unit(Form.of(f), Form.of(g), tuple(outs.items()), note, ".".join(self._scope), tap, self._tie)
         self.units.append(u)
         return u
+
+    @contextmanager
+    def together(self):
+        """Units made within share a layer: large terms of a step cancel before the sum is rounded. Nests (outermost counts)."""
+        outer = self._tie
+        if not outer:
+            self._ties += 1
+            self._tie = self._ties
+        try:
+            yield
+        finally:
+            self._tie = outer
 
     def all_of(self, literals: Iterable, outs, note: str = "") -> Unit:
         """Add the AND of literals (bits or their complements as forms)."""
@@ -244,8 +263,9 @@ class Circuit:
             outs = {outs: 1}
         gate = all_of(*when) if when else Form.of(1)
         d = Form.of(x) - t
-        self.unit(gate, d + 1, outs, note)
-        self.unit(gate, d, {s: -w for s, w in outs.items()}, note + " (step end)")
+        with self.together():
+            self.unit(gate, d + 1, outs, note)
+            self.unit(gate, d, {s: -w for s, w in outs.items()}, note + " (step end)")
 
     def add_head(self, head: MemoryHead) -> MemoryHead:
         self.heads.append(head)

@@ -39,7 +39,8 @@ def multiply_add(c: Circuit, a: Sequence[Signal], b: Sequence[Signal], cc: Seque
     """
     with c.scope("multiply"):
         parts = _partial_products(c, a, b, cc, en)
-        x = _divide(c, parts)
+        with c.together():                                             # two parts and a digit's input exceed 256
+            x = _divide(c, parts)
         _bits(c, _carries(c, x, rf), rf)
 
 
@@ -176,8 +177,9 @@ def _through(c: Circuit, y: Form, gap: Form, out: Signal, note: str) -> None:
     """Add [y >= 256] where gap is 0: two units."""
     top = sum(k * s.hi for s, k in y.coef.items())
     m = 1 << (top - 255).bit_length()
-    c.unit(1 + gap, y - 255 - m * gap, {out: 1}, note)
-    c.unit(1 + gap, y - 256 - m * gap, {out: -1}, note + " (step end)")
+    with c.together():
+        c.unit(1 + gap, y - 255 - m * gap, {out: 1}, note)
+        c.unit(1 + gap, y - 256 - m * gap, {out: -1}, note + " (step end)")
 
 
 # ---- level 4 --------------------------------------------------------------------------------------------------------
@@ -195,8 +197,9 @@ def _bits(c: Circuit, digits: list[_Digit], rf) -> None:
         if not top and g > 0:                                          # 8..15: a run
             n = 8 * scale
             z = z + n * d.bit3
-            c.unit(z - n + 1, 2 * n - z, {out[3]: Fraction(1, n)}, f"bit 3 of digit {g}")
-            c.unit(z - n, 2 * n - 1 - z, {out[3]: -Fraction(1, n)}, f"bit 3 of digit {g} (run end)")
+            with c.together():
+                c.unit(z - n + 1, 2 * n - z, {out[3]: Fraction(1, n)}, f"bit 3 of digit {g}")
+                c.unit(z - n, 2 * n - 1 - z, {out[3]: -Fraction(1, n)}, f"bit 3 of digit {g} (run end)")
 
 
 def multiply_add_value(a, b, cc, en):
