@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..lower import LaunchShape, Program, lower
 from ..machine.description import Machine
-from ..machine.encoding import NOWHERE, Block, encode
+from ..machine.encoding import NOWHERE, Block
 from ..ptx.model import Kernel, Module
 from .arguments import Argument
 from .layout import Layout, check_sizes, place
@@ -44,9 +42,8 @@ def prepare(source: Source, kernel: str | None, grid: Dim3, block: Dim3, argumen
     module = to_module(source, to_ptx(source, frontend))
     chosen = module.kernel(kernel)
     layout = place(arguments, machine, check_arguments(chosen, arguments))
-    program = lower(module, chosen, machine, LaunchShape(grid, block, layout.values))
-    words = {number: encode(machine, b) for number, b in enumerate(program.blocks)}
-    setup = setup_tokens(machine, words, int(np.prod(block)), layout)
+    program = lower(module, chosen.name, machine, LaunchShape(grid, block, layout.values))
+    setup = setup_tokens(machine, dict(enumerate(program.words())), program.launch.threads, layout)
     return Prepared(machine, module, chosen, grid, block, layout, program, setup)
 
 

@@ -1,0 +1,104 @@
+"""A launch against the reference: every token against the machine interpreter, the memory against the PTX interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qgpu_reference.machine import check_stream
+from qgpu_reference.ptx import MAX_STEPS
+from qgpu_reference.ptx import launch as reference_launch
+
+from ..errors import CheckError
+from ..machine.description import Machine
+from ..machine.tokens import Vocabulary
+from .arguments import Argument
+from .layout import WORD_BYTES, from_words
+from .prepare import Prepared
+
+FAR, MOST_ADDRESS = 1 << 24, 0xE000_0000
+"""The PTX interpreter's arrays lie so many bytes apart, and all below this address."""
+
+
+@dataclass
+class Check:
+    """positions: generated tokens compared. words: of memory compared. mismatches: tokens and array elements that differ."""
+
+    positions: int = 0
+    mismatches: int = 0
+    words: int = 0
+
+
+def check_tokens(check: Check, machine: Machine, ids: Sequence[int], setup: int, *, complete: bool) -> None:
+    """Replay a stream on the machine interpreter. complete: the stream went on to its end.
+
+    Raises CheckError at the first token that differs, after counting all of them.
+    """
+    check.positions = len(ids) - setup
+    found = check_stream(machine, ids, setup)
+    if not complete:
+        found = [difference for difference in found if difference[2] is not None]
+    check.mismatches += len(found)
+    if not found:
+        return
+    vocabulary = Vocabulary(machine)
+    name = lambda token: "nothing" if token is None else str(vocabulary.token(token))
+    position, expected, written = found[0]
+    raise CheckError(f"{len(found)} of {check.positions} tokens differ from the reference interpreter's",
+                     where=f"token {position} (number {position - setup + 1} of the model's)",
+                     why=f"the model wrote {name(written)}, the interpreter {name(expected)}",
+                     fix="this is a fault of the model or of qgpu; --trace FILE records the stream")
+
+
+def check_memory(check: Check, ready: Prepared, arguments: Sequence[Argument], memory: Sequence[int], max_steps: int | None) -> None:
+    """Run the launch on the PTX interpreter, from the arguments as they are, and compare the arrays with the machine's memory.
+
+    Raises FaultError where the kernel itself is at fault, CheckError at the first element that differs.
+    """
+    differs = _differences(ready, run_reference(ready, arguments, max_steps), memory)
+    if differs:  # a kernel may look at its pointers: then only the machine's own addresses give the same
+        differs = _differences(ready, run_reference(ready, arguments, max_steps, machine_addresses=True), memory)
+    check.words = sum(p.words for p in ready.layout.placed)
+    check.mismatches += len(differs)
+    if differs:
+        number, at, found, wanted = differs[0]
+        raise CheckError("the memory after the launch differs from the PTX interpreter's", where=f"argument {number}, element {at}",
+                         why=f"the machine holds {found}, the interpreter {wanted}",
+                         fix="this is a fault of the model or of qgpu; --trace FILE records the stream")
+
+
+def _differences(ready: Prepared, expected: Sequence[np.ndarray | None], memory: Sequence[int]) -> list[tuple[int, int, int, int]]:
+    """(argument from 1, element, the machine's value, the expected one) for every array element that differs."""
+    out = []
+    for p in ready.layout.placed:
+        wanted = expected[p.index].reshape(-1)
+        found = from_words(memory[p.word:p.word + p.words], wanted)
+        out += [(p.index + 1, int(at), int(found[at]), int(wanted[at])) for at in np.flatnonzero(found != wanted)]
+    return out
+
+
+def explain_trap(ready: Prepared, arguments: Sequence[Argument], max_steps: int | None = None) -> None:
+    """Run the launch on the PTX interpreter, which names line, thread and address of a bad access in a FaultError."""
+    run_reference(ready, arguments, max_steps)
+    run_reference(ready, arguments, max_steps, machine_addresses=True)
+
+
+def run_reference(ready: Prepared, arguments: Sequence[Argument], max_steps: int | None, *,
+                  machine_addresses: bool = False) -> list[np.ndarray | None]:
+    """The arrays after the launch as the PTX interpreter has them; None for scalars.
+
+    Its arrays lie far apart, so that an access beyond one of them is seen; machine_addresses: where the machine has them.
+    Raises FaultError where the kernel is at fault, naming line, thread and address.
+    """
+    distance = min(FAR, MOST_ADDRESS // max(1, len(ready.layout.placed)) // 256 * 256)
+    bases: list[int | None] = [None] * len(arguments)
+    for k, p in enumerate(ready.layout.placed):
+        if p.nbytes:
+            bases[p.index] = ready.machine.global_base + (WORD_BYTES * p.word if machine_addresses else k * distance)
+    given = [a.astype(a.dtype.newbyteorder("<")).tobytes() if isinstance(a, np.ndarray) else a for a in arguments]
+    outcome = reference_launch(ready.module, ready.kernel.name, ready.grid, ready.block, given,
+                               max_steps=MAX_STEPS if max_steps is None else max_steps, bases=bases)
+    return [np.frombuffer(bytes(data), a.dtype.newbyteorder("<")).reshape(a.shape) if isinstance(a, np.ndarray) else None
+            for a, data in zip(arguments, outcome.arrays)]
