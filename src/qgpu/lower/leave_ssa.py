@@ -36,6 +36,7 @@ class Classes:
 
 def run(function: Function, weak: bool, isolate: bool) -> Classes:
     """Insert copies and return the classes. weak: see `interference`. isolate: every phi gets copies through temporaries."""
+    _rotate(function)
     classes = Classes()
     live = liveness(function)
     clashes = interference(function, live, weak)
@@ -66,6 +67,37 @@ def run(function: Function, weak: bool, isolate: bool) -> Classes:
             phi.args[k] = copy
             classes.join(phi, copy)
     return classes
+
+
+def _rotate(function: Function) -> None:
+    """Where a loop hands one of its variables on to another (a = b; b = ...), copy before the branch, and read the copy from there on.
+
+    Otherwise b would still be needed after the loop while its register already holds the next round's value.
+    """
+    idom = immediate_dominators(function.blocks[0])
+    for header in function.blocks:
+        for k, source in enumerate(header.predecessors):
+            if not dominates(idom, header, source):
+                continue
+            copies: dict[Op, Op] = {}
+            for phi in header.phis:
+                a = phi.args[k]
+                if a in header.phis and a is not phi:
+                    copies.setdefault(a, _copy(a, phi, source))
+            if not copies:
+                continue
+            source.ops += copies.values()
+            for block in function.blocks:
+                if block is not source and dominates(idom, source, block):
+                    for op in block.ops:
+                        op.args = [copies.get(a, a) if isinstance(a, Op) else a for a in op.args]
+                    if isinstance(block.condition, Op):
+                        block.condition = copies.get(block.condition, block.condition)
+            for block in function.blocks:
+                for j, p in enumerate(block.predecessors):
+                    if dominates(idom, source, p):
+                        for phi in block.phis:
+                            phi.args[j] = copies.get(phi.args[j], phi.args[j])
 
 
 def _copy(value: Value, phi: Op, place: Block) -> Op:

@@ -10,7 +10,7 @@ from ..machine.description import Machine
 from ..machine.encoding import Block as MachineBlock
 from ..machine.encoding import encode
 from ..ptx.model import Kernel, Module
-from . import emit, expand, fuse, layout, leave_ssa, legalise, rematerialise, report, simplify, translate
+from . import emit, expand, fuse, hoist, induction, layout, leave_ssa, legalise, rematerialise, report, simplify, translate
 from .ir import Function, clone, print_function
 from .launch import LaunchShape, check_launch, parameter_bytes
 from .liveness import liveness
@@ -25,6 +25,9 @@ PASSES = (
     ("expand", expand.run),
     ("simplify again", simplify.run),
     ("report", report.run),
+    ("induction", induction.run),
+    ("simplify counters", simplify.run),
+    ("hoist", hoist.run),
     ("fuse", fuse.run),
     ("legalise", legalise.run),
 )

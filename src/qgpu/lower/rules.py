@@ -40,6 +40,13 @@ def _is(v: Value, kind: str) -> bool:
     return isinstance(v, Op) and v.kind == kind
 
 
+def low_bit_of(v: Value) -> Value:
+    """A value with the same bit 0, without a mask that keeps it."""
+    while _is(v, "and") and isinstance(v.args[1], int) and v.args[1] & 1:
+        v = v.args[0]
+    return v
+
+
 def _add(op: Op, unit: Unit, make: Make) -> Value | None:
     a, b = op.args
     if b == 0:
@@ -59,6 +66,10 @@ def _sub(op: Op, unit: Unit, make: Make) -> Value | None:
         return make("add", a, -b & MASK)
     if a is b:
         return 0
+    if _is(a, "add") and isinstance(a.args[1], int):  # (x + c) - y: the constant goes outside
+        return make("add", make("sub", a.args[0], b), a.args[1])
+    if _is(b, "add") and isinstance(b.args[1], int):
+        return make("add", make("sub", a, b.args[0]), -b.args[1] & MASK)
     return None
 
 
@@ -213,8 +224,10 @@ def _sel(op: Op, unit: Unit, make: Make) -> Value | None:
         return a if c & 1 else b
     if a is b or (isinstance(a, int) and isinstance(b, int) and a == b):
         return a
-    if _is(c, "xor") and c.args[1] == 1:
-        return make("sel", b, a, c.args[0])
+    if _is(c, "xor") and isinstance(c.args[1], int):
+        return make("sel", b, a, c.args[0]) if c.args[1] & 1 else make("sel", a, b, c.args[0])
+    if (bit := low_bit_of(c)) is not c:
+        return make("sel", a, b, bit)
     if a == 1 and b == 0 and is_bool(c):
         return c
     if a == 0 and b == 1 and is_bool(c):

@@ -20,6 +20,7 @@ def run(unit: Unit) -> None:
         changed |= share(function)
         changed |= drop_dead(function)
         changed |= merge_chains(function)
+        changed |= skip_empty(function)
         if not changed:
             return
 
@@ -71,6 +72,9 @@ def fold_branches(function: Function) -> bool:
     changed = False
     for block in function.blocks:
         c = block.condition
+        if c is not None and (bit := rules.low_bit_of(c)) is not c:
+            block.condition = c = bit
+            changed = True
         if isinstance(c, Op) and c.kind == "xor" and c.args[1] == 1:
             block.condition, block.taken, block.fall = c.args[0], block.fall, block.taken
             changed = True
@@ -176,3 +180,27 @@ def merge_chains(function: Function) -> bool:
     return changed
 
 
+
+
+def skip_empty(function: Function) -> bool:
+    """Predecessors of a block that does nothing go straight to its successor."""
+    changed = False
+    for block in function.blocks[1:]:
+        target = block.fall
+        if block.ops or block.phis or block.condition is not None or target is block:
+            continue
+        for source in list(block.predecessors):
+            if source.taken is source.fall or target is not None and source in target.predecessors:
+                continue
+            if source.taken is block and source.condition is not None:
+                source.taken = target
+            else:
+                source.fall = target
+            block.predecessors.remove(source)
+            if target is not None:
+                at = target.predecessors.index(block)
+                target.predecessors.append(source)
+                for phi in target.phis:
+                    phi.args.append(phi.args[at])
+            changed = True
+    return changed
