@@ -137,6 +137,7 @@ def check_static(c: Circuit, codes: Iterable[Signal] = ()) -> list[str]:
     """Everything that cannot be proved exact from declared ranges and one-hot groups, in words (empty: all is proved).
 
     Declared ranges are taken as given. codes: signals known to be -1 or +1 (never 0), so that half of one plus a half is a bit.
+    Also proves that contributions to a signal may be spread over layers in any way that keeps ties together.
     """
     codes = frozenset(codes)
     group_of: dict[Signal, int] = {}
@@ -146,6 +147,7 @@ def check_static(c: Circuit, codes: Iterable[Signal] = ()) -> list[str]:
     problems = []
     reach: dict[Signal, Fraction] = {}
     grain: dict[Signal, int] = {}
+    atoms: dict[Signal, dict[int, list[tuple]]] = {}
     for u in c.units:
         problems += [_say(u, p) for p in _linear_problems(u)]
         box = _Box.of(u, group_of, codes)
@@ -161,12 +163,67 @@ def check_static(c: Circuit, codes: Iterable[Signal] = ()) -> list[str]:
         for s, w in u.outs:
             reach[s] = reach.get(s, 0) + abs(Fraction(w)) * int(limits.h)
             grain[s] = max(grain.get(s, 1), Fraction(w).denominator)
+            atoms.setdefault(s, {}).setdefault(u.tie or -1 - id(u), []).append((u, w, limits, box))
     for s in c.signals.values():
         if s.lo < -256 or s.hi > 256:
             problems.append(f"signal {s.name}: the range {s.lo}..{s.hi} needs more than 8 significant bits")
         if reach.get(s, 0) * grain.get(s, 1) + 256 >= 1 << SUM_BITS:
             problems.append(f"signal {s.name}: its contributions need more than {SUM_BITS} bits")
+    for s, by_tie in atoms.items():
+        problems += _split_problems(s, by_tie)
     return problems
+
+
+def _split_problems(s: Signal, by_tie: Mapping[int, list[tuple]]) -> list[str]:
+    """Whether every part of the contributions to s, ties kept whole, leaves an integer of 8 bits.
+
+    A base is complete before its continuation starts. A signal with a single tie has no parts.
+    """
+    if len(by_tie) == 1:
+        return []
+    low, high = (s.base.lo, s.base.hi) if s.base is not None else (0, 0)
+    for members in by_tie.values():
+        if len(members) == 1:
+            u, w, limits, box = members[0]
+            if not _whole(u, w, box):
+                return [f"signal {s.name}: {_say(u, f'{w} of a product may be a fraction')}"]
+            size = limits.h
+        else:
+            size = _pair_size(members)
+        if size is None:                           # known only by the declared range
+            low, high = min(low, s.lo), max(high, s.hi)
+            continue
+        change = float(members[0][1]) * size
+        low, high = low + min(change, 0), high + max(change, 0)
+    if low < -256 or high > 256:
+        return [f"signal {s.name}: parts of its sum may reach {low:g} or {high:g}: more than 8 bits"]
+    return []
+
+
+def _whole(u: Unit, w, box: "_Box") -> bool:
+    """Whether w times the unit's product is always an integer."""
+    if Fraction(w).denominator == 1:
+        return True
+    if (u.f + u.g).coef == {} and (u.f + u.g).const == 3:          # 1*2 or 2*1
+        return Fraction(w) * 2 == int(Fraction(w) * 2)
+    points = _points(box)
+    return points is not None and bool(np.all(np.rint(points[0] * points[1] * float(w)) == points[0] * points[1] * float(w)))
+
+
+def _pair_size(members: list[tuple]) -> float | None:
+    """The most that a step (same f, g less a constant) or a run adds, before its weight; None if members are neither."""
+    if len(members) != 2:
+        return None
+    (u, w, limits, _), (v, x, _, _) = members
+    df, dg = u.f - v.f, u.g - v.g
+    if w != -x or df.coef or dg.coef:
+        return None
+    if df.const == 0:
+        return limits.f * float(dg.const)
+    both = u.f + u.g
+    if df.const == dg.const == 1 and not both.coef:
+        return float(both.const - 1)
+    return None
 
 
 @dataclass(slots=True)
@@ -290,6 +347,17 @@ def _tops(box: _Box, k: np.ndarray, const: np.ndarray) -> np.ndarray:
 
 def _by_enumeration(box: _Box) -> Limits | None:
     """Exact limits of a box with few points; None for a larger one."""
+    points = _points(box)
+    if points is None:
+        return None
+    f, g = points
+    if not f.size:
+        return Limits(0, 0, 0)
+    return Limits(float(f.max()), float(g.max()), float((f * g).max()))
+
+
+def _points(box: _Box) -> np.ndarray | None:
+    """f and g (2, n) at every point of the box where both are positive; None where there are too many points."""
     sizes = (box.hi - box.lo + 1).astype(int)
     free = np.flatnonzero(box.group < 0)
     groups = [np.flatnonzero(box.group == g) for g in np.unique(box.group[box.group >= 0])]
@@ -308,7 +376,4 @@ def _by_enumeration(box: _Box) -> Limits | None:
             v = np.arange(box.lo[i], box.hi[i] + 1)
             options.append(box.k[:, i, None] * v[v != 0])
         sums = (sums[:, :, None] + np.concatenate(options, axis=1)[:, None, :]).reshape(2, -1)
-    f, g = sums[:, (sums[0] > 0) & (sums[1] > 0)]
-    if not f.size:
-        return Limits(0, 0, 0)
-    return Limits(float(f.max()), float(g.max()), float((f * g).max()))
+    return sums[:, (sums[0] > 0) & (sums[1] > 0)]
