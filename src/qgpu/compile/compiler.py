@@ -18,13 +18,32 @@ MAX_LAYERS = 40
 
 
 @dataclass
-class Compiled:
-    """Everything the compiler knows: tensors, and the named objects they came from."""
+class CircuitWeights:
+    """The circuit as numbers alone: what an engine needs and a checkpoint holds.
+
+    codes: (vocabulary, code dims) int8, +1 or -1. constants, reserved, code_dims: residual dims.
+    """
 
     machine: Machine
     layers: list[CompiledLayer]
-    codes: np.ndarray            # (vocabulary, code dims) int8, +1 or -1
+    codes: np.ndarray
     code_dims: list[int]
+    constants: list[int]
+    reserved: list[int]
+
+    def embedding(self) -> np.ndarray:
+        """float32 (vocabulary, D): the code on the code dims, 2^20 on the constant dims, 0 elsewhere."""
+        e = np.zeros((len(self.codes), self.machine.hidden), np.float32)
+        e[:, self.code_dims] = self.codes
+        e[:, self.constants] = RESIDUAL_CONSTANT
+        return e
+
+
+@dataclass
+class Compiled:
+    """The weights, and the named objects they came from."""
+
+    weights: CircuitWeights
     circuit: MachineCircuit
     schedule: Schedule
     layout: Layout
@@ -39,13 +58,6 @@ def compile_machine(m: Machine, *, window: int = 2, spare_units: int = 126) -> C
     layers = write_layers(mc.circuit, m, sched, layout)
     if len(layers) + 1 > MAX_LAYERS:
         raise CompileError(f"machine {m.name} needs {len(layers)} layers", why=f"the budget is {MAX_LAYERS - 1} and one of attention")
-    codes = np.asarray(code_table(m), np.int8)
-    return Compiled(m, layers, codes, [layout.dim_of[s] for s in mc.records.code], mc, sched, layout)
-
-
-def embedding(compiled: Compiled) -> np.ndarray:
-    """float32 (vocabulary, D): the code on the code dims, 2^20 on the constant dims, 0 elsewhere."""
-    e = np.zeros((len(compiled.codes), compiled.machine.hidden), np.float32)
-    e[:, compiled.code_dims] = compiled.codes
-    e[:, compiled.layout.constants] = RESIDUAL_CONSTANT
-    return e
+    weights = CircuitWeights(m, layers, np.asarray(code_table(m), np.int8),
+                             [layout.dim_of[s] for s in mc.records.code], layout.constants, layout.reserved)
+    return Compiled(weights, mc, sched, layout)

@@ -20,7 +20,8 @@ from ..bf16 import encode
 from ..errors import UsageError
 from ..machine.description import Machine, as_dict
 from ..machine.tokens import KINDS, Vocabulary
-from .compiler import Compiled, compile_machine, embedding
+from .cache import compiled_weights
+from .compiler import CircuitWeights
 from .tensors import NORM_WEIGHT, CompiledLayer
 
 LAYERS_PER_SHARD = 8
@@ -78,14 +79,14 @@ def attention_tensors(m: Machine) -> dict[str, np.ndarray]:
     return {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
 
 
-def shards(compiled: Compiled) -> Iterator[dict[str, np.ndarray]]:
+def shards(compiled: CircuitWeights) -> Iterator[dict[str, np.ndarray]]:
     """The checkpoint's tensors, a few layers at a time."""
     m, n = compiled.machine, len(compiled.layers)
     for first in range(0, n, LAYERS_PER_SHARD):
         yield {f"model.layers.{i}.{name}": t for i in range(first, min(first + LAYERS_PER_SHARD, n))
                for name, t in layer_tensors(m, compiled.layers[i]).items()}
     top = {f"model.layers.{n}.{name}": t for name, t in attention_tensors(m).items()}
-    yield {**top, "model.norm.weight": np.zeros(m.hidden, np.float32), "model.embed_tokens.weight": embedding(compiled)}
+    yield {**top, "model.norm.weight": np.zeros(m.hidden, np.float32), "model.embed_tokens.weight": compiled.embedding()}
 
 
 def token_map(m: Machine) -> dict:
@@ -95,7 +96,7 @@ def token_map(m: Machine) -> dict:
             "tokens": [str(v.token(i)) for i in range(v.size)]}
 
 
-def export_checkpoint(machine: Machine, folder: str | Path, *, force: bool = False, compiled: Compiled | None = None,
+def export_checkpoint(machine: Machine, folder: str | Path, *, force: bool = False, compiled: CircuitWeights | None = None,
                       progress: Callable[[str], None] | None = None) -> Path:
     """Write the compiled machine to `folder` as a Qwen3.5 text checkpoint (bf16, about 42 MB a layer).
 
@@ -106,7 +107,7 @@ def export_checkpoint(machine: Machine, folder: str | Path, *, force: bool = Fal
         raise UsageError(f"{folder} exists", fix="choose another folder or pass --force")
     say = progress or (lambda text: None)
     say(f"compiling machine {machine.name}")
-    compiled = compiled or compile_machine(machine)
+    compiled = compiled or compiled_weights(machine)
     folder.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:

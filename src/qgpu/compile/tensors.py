@@ -108,7 +108,8 @@ class LayerWriter:
             value = float(k) * scale
             if float(round_bf16(np.float32(value))) != value:
                 raise CompileError(f"coefficient {k} of {s.name} is not exact in bf16", where=f"{self.where}: {what}")
-            matrix.put(row, self.layout.dim_of[s], value)
+            if s in self.layout.dim_of:          # a signal that nothing writes is always 0 and has no dim
+                matrix.put(row, self.layout.dim_of[s], value)
         rest = Fraction(form.const) * Fraction(scale)
         for dim in self.layout.constants:
             if not rest:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..compile.compiler import Compiled, embedding
+from ..compile.compiler import CircuitWeights
 from ..compile.export import circuit_config, layer_tensors
 from ..compile.tensors import CompiledLayer
 from ..machine.description import WORD, Machine
@@ -30,19 +30,19 @@ class DenseEngine:
 
     kind = "dense"
 
-    def __init__(self, compiled: Compiled, *, resident: bool = True) -> None:
-        self.compiled = compiled
-        m = compiled.machine
-        self.config = from_dict(circuit_config(m, len(compiled.layers), len(compiled.codes)))
-        self._layers = [dense_layer(m, layer) for layer in compiled.layers] if resident else None
-        self._embedding = embedding(compiled)
-        self._memory = next((i, h) for i, layer in enumerate(compiled.layers)
+    def __init__(self, weights: CircuitWeights, *, resident: bool = True) -> None:
+        self.weights = weights
+        m = weights.machine
+        self.config = from_dict(circuit_config(m, len(weights.layers), len(weights.codes)))
+        self._layers = [dense_layer(m, layer) for layer in weights.layers] if resident else None
+        self._embedding = weights.embedding()
+        self._memory = next((i, h) for i, layer in enumerate(weights.layers)
                             for h, kind in enumerate(layer.head_kinds) if kind.endswith(".memory"))
         self.reset()
 
     def reset(self) -> None:
         """Empty recurrent and conv states."""
-        self.caches: list[LinearCache] = [new_linear_cache(self.config) for _ in self.compiled.layers]
+        self.caches: list[LinearCache] = [new_linear_cache(self.config) for _ in self.weights.layers]
         self.seen = 0
 
     def fork(self) -> "DenseEngine":
@@ -58,10 +58,10 @@ class DenseEngine:
         boundaries, if a list, receives the (n, D) input of every layer and the output.
         """
         h = self._embedding[np.asarray(ids, np.int64)]
-        for i, layer in enumerate(self.compiled.layers):
+        for i, layer in enumerate(self.weights.layers):
             if boundaries is not None:
                 boundaries.append(h)
-            w = self._layers[i] if self._layers else dense_layer(self.compiled.machine, layer)
+            w = self._layers[i] if self._layers else dense_layer(self.weights.machine, layer)
             h = linear_layer(h, w, self.config, self.caches[i])
         if boundaries is not None:
             boundaries.append(h)
@@ -71,7 +71,7 @@ class DenseEngine:
     def feed(self, ids: Sequence[int]) -> int:
         """Consume token ids in one call; the id that the model writes next: argmax over the tied head."""
         h = self.forward(ids)[-1]
-        return int(np.argmax(self.compiled.codes.astype(np.float32) @ np.sign(h[self.compiled.code_dims])))
+        return int(np.argmax(self.weights.codes.astype(np.float32) @ np.sign(h[self.weights.code_dims])))
 
     def read_global(self, words: int) -> list[int]:
         """Global memory's first words, 32-bit unsigned, from the recurrent state of one of its heads."""

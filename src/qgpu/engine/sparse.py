@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..compile.compiler import Compiled, embedding
+from ..compile.compiler import CircuitWeights
 from ..errors import FaultError
 from ..machine.description import WORD
 from .kernel import run, step
@@ -18,10 +18,10 @@ class SparseEngine:
 
     kind = "sparse"
 
-    def __init__(self, compiled: Compiled) -> None:
-        self.compiled = c = compiled
+    def __init__(self, weights: CircuitWeights) -> None:
+        self.weights = c = weights
         m = c.machine
-        plan = build_plan(m, c.layers, c.layout.constants)
+        plan = build_plan(m, c.layers, c.constants)
         self.plan = plan
         self._layer_units = np.asarray(plan.layer_units, np.int32)
         self._layer_heads = np.asarray(plan.layer_heads, np.int32)
@@ -37,7 +37,7 @@ class SparseEngine:
             plan.gate_out.arrays())
         looks_back = [bool(np.any(layer.conv[:, :3])) for layer in c.layers]
         self._slot = np.asarray([sum(looks_back[:i]) if b else -1 for i, b in enumerate(looks_back)], np.int32)
-        self._embedding = embedding(c)
+        self._embedding = c.embedding()
         self._code_dims = np.asarray(c.code_dims, np.int32)
         keys = ((c.codes.astype(np.int64) > 0) << np.arange(c.codes.shape[1])).sum(1)
         order = np.argsort(keys)
@@ -50,7 +50,7 @@ class SparseEngine:
 
     def reset(self) -> None:
         """Empty recurrent and conv states."""
-        m = self.compiled.machine
+        m = self.weights.machine
         self._states = np.zeros((len(self.plan.where), m.head_dim, m.head_dim), np.float32)
         self._history = np.zeros((max(1, int(self._slot.max()) + 1), 3, m.hidden), np.float32)
         self.seen = 0
@@ -79,7 +79,7 @@ class SparseEngine:
         """Feed one token layer by layer. Returns the residual stream (layers + 1, D) float32 at every layer boundary."""
         out = [self._embedding[token_id].copy()]
         x = out[0].copy()
-        for i in range(len(self.compiled.layers)):
+        for i in range(len(self.weights.layers)):
             step(x, self._delta, self._history, self._slot[i:i + 1], min(self.seen, 3), self._states, self._unit_part,
                  self._memory_part, self._layer_units[i:i + 2], self._layer_heads[i:i + 2])
             out.append(x.copy())

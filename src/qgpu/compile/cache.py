@@ -1,0 +1,94 @@
+"""Compiled weights on disk: one file a machine and source version, written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from ..machine.description import Machine, as_dict
+from .compiler import CircuitWeights, compile_machine
+from .tensors import CompiledLayer, Coo
+
+MATRICES = ("qkv", "z", "a", "b", "out")
+VECTORS = ("conv", "a_log", "dt_bias", "norm_in", "low", "high")
+
+
+def cache_folder() -> Path:
+    """$QGPU_CACHE, else $XDG_CACHE_HOME/qgpu, else ~/.cache/qgpu."""
+    if own := os.environ.get("QGPU_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "qgpu"
+
+
+def source_digest() -> str:
+    """Digest of the source that decides the weights: machine, circuit, compiler."""
+    h = hashlib.sha256()
+    root = Path(__file__).parent.parent
+    for path in sorted(p for room in ("machine", "circuit", "compile") for p in (root / room).glob("*.py")):
+        h.update(path.name.encode() + b"\0" + path.read_bytes())
+    return h.hexdigest()
+
+
+def compiled_weights(m: Machine) -> CircuitWeights:
+    """The machine's weights: from the cache if it holds them, else compiled and kept. A damaged cache file is ignored."""
+    key = hashlib.sha256(json.dumps(as_dict(m), sort_keys=True).encode() + source_digest().encode()).hexdigest()[:24]
+    path = cache_folder() / "circuits" / f"{m.name}-{key}.npz"
+    try:
+        return read(path, m)
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError):
+        pass
+    weights = compile_machine(m).weights
+    try:
+        write(path, weights)
+    except OSError:
+        pass                                     # a read-only home only costs time
+    return weights
+
+
+def write(path: Path, w: CircuitWeights) -> None:
+    """Store weights at path."""
+    arrays: dict[str, np.ndarray] = {"codes": w.codes}
+    meta = {"code_dims": w.code_dims, "constants": w.constants, "reserved": w.reserved, "layers": []}
+    for i, layer in enumerate(w.layers):
+        meta["layers"].append({"head_kinds": layer.head_kinds, "units": layer.units,
+                               "shapes": {n: getattr(layer, n).shape for n in MATRICES}})
+        for n in MATRICES:
+            coo: Coo = getattr(layer, n)
+            arrays[f"{i}.{n}.at"] = np.asarray([coo.rows, coo.cols], np.int32).reshape(2, -1)
+            arrays[f"{i}.{n}.val"] = np.asarray(coo.vals, np.float64)
+        for n in VECTORS:
+            arrays[f"{i}.{n}"] = getattr(layer, n)
+    arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as f:
+            f.write(buffer.getbuffer())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def read(path: Path, m: Machine) -> CircuitWeights:
+    """Weights stored at path. Raises OSError, ValueError or KeyError where it is missing or damaged."""
+    with np.load(path, allow_pickle=False) as data:
+        meta = json.loads(data["meta"].tobytes().decode())
+        layers = []
+        for i, info in enumerate(meta["layers"]):
+            parts = {}
+            for n in MATRICES:
+                at, val = data[f"{i}.{n}.at"], data[f"{i}.{n}.val"]
+                parts[n] = Coo(tuple(info["shapes"][n]), at[0].tolist(), at[1].tolist(), val.tolist())
+            vectors = {n: data[f"{i}.{n}"] for n in VECTORS}
+            layers.append(CompiledLayer(**parts, **vectors, head_kinds=info["head_kinds"], units=info["units"]))
+        return CircuitWeights(m, layers, data["codes"], meta["code_dims"], meta["constants"], meta["reserved"])
