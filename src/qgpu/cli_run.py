@@ -174,7 +174,7 @@ def report(result: LaunchResult, before: list) -> None:
     if not changed:
         print("  no array changed")
     generated = len(result.tokens) - result.setup
-    speed = f", {generated / result.seconds:,.0f} tokens/s" if result.seconds else ""
-    print(f"  tokens: {result.setup:,} written by the host, {generated:,} by the model in {result.seconds:.3f} s{speed}")
+    print(f"  tokens: {result.setup:,} written by the host, {generated:,} by the model ({result.speed:,.0f} a second), "
+          f"{result.seconds:.3f} s in all")
     if result.check is not None:
         print(f"  check: {result.check.positions:,} tokens and {result.check.words} words of memory compared, no mismatch")

@@ -38,25 +38,25 @@ class Script:
 
 @pytest.mark.parametrize("tokens, how", [((EXEC, 5, END), "END"), ((TRAP,), "TRAP"), ((EXEC, NOP), "FOREIGN"), ((CONFIG,), "FOREIGN")])
 def test_how_it_stops(tokens, how):
-    ids, engine = [0, 0, 7], Script(*tokens)
+    ids, engine = [0, 0, 7], Script(*tokens[1:])
     assert isinstance(engine, Engine)
-    assert generate(engine, ARTICLE, ids) == how
+    assert generate(engine, ARTICLE, ids, tokens[0]) == how
     assert ids == [0, 0, 7, *tokens]
-    assert engine.fed == [[0, 0, 7], *([t] for t in tokens[:-1])]
+    assert engine.fed == [[t] for t in tokens[:-1]]
 
 
 def test_the_limit_counts_generated_tokens():
     for limit in (1, 2, 50):
         ids = [0, 0, 7]
-        assert generate(Script(EXEC), ARTICLE, ids, limit) == "LIMIT" and len(ids) == 3 + limit
+        assert generate(Script(EXEC), ARTICLE, ids, EXEC, limit) == "LIMIT" and len(ids) == 3 + limit
     ids = [0]
-    assert generate(Script(EXEC, END), ARTICLE, ids, 2) == "END"
+    assert generate(Script(END), ARTICLE, ids, EXEC, 2) == "END"
 
 
 @pytest.mark.parametrize("token", [-1, V.size])
 def test_tokens_outside_the_vocabulary(token):
     with pytest.raises(FaultError, match="does not have"):
-        generate(Script(token), ARTICLE, [0])
+        generate(Script(END), ARTICLE, [0], token)
 
 
 class Terminal(io.StringIO):
@@ -72,6 +72,7 @@ def times(*readings):
 def test_nothing_is_shown_within_a_second():
     out = io.StringIO()
     progress = Progress(out, times(0.0, 0.5, 0.99))
+    progress.begin()
     progress.step()
     progress.step()
     progress.close()
@@ -81,6 +82,7 @@ def test_nothing_is_shown_within_a_second():
 def test_lines_without_a_terminal_are_rare():
     out = io.StringIO()
     progress = Progress(out, times(0.0, 2.0, 2.0, 5.0, 12.5, 12.5))
+    progress.begin()
     for _ in range(3):
         progress.step()
     progress.close()
@@ -90,6 +92,7 @@ def test_lines_without_a_terminal_are_rare():
 def test_a_terminal_line_is_rewritten_and_removed():
     out = Terminal()
     progress = Progress(out, times(0.0, 2.0, 2.0))
+    progress.begin()
     progress.tokens = 3999
     progress.step()
     progress.close()

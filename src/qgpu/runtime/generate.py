@@ -1,4 +1,4 @@
-"""The token loop: the host feeds the setup once, then hands the model its own tokens until the launch ends."""
+"""The token loop: the model is handed its own tokens until the launch ends."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ MAX_TOKENS = 1_000_000
 """Generated tokens after which a launch is stopped, unless told otherwise."""
 
 
-def generate(engine: Engine, machine: Machine, ids: list[int], max_tokens: int = MAX_TOKENS,
+def generate(engine: Engine, machine: Machine, ids: list[int], token: int, max_tokens: int = MAX_TOKENS,
              progress: Progress | None = None) -> str:
-    """Feed `ids` (the setup) and append every token that the model writes.
+    """Append every token that the model writes to `ids`. token: what it wrote when it was fed `ids`, the setup.
 
     Returns how it stopped: "END" or "TRAP" (that token is the last of ids), "LIMIT" where max_tokens came first, or "FOREIGN"
     where the last token is one that only the host may write: then the layers are not this machine's.
@@ -25,7 +25,9 @@ def generate(engine: Engine, machine: Machine, ids: list[int], max_tokens: int =
     for kind in ("NOP", "PROG", "CONFIG"):
         first = vocabulary.base[kind]
         stops |= dict.fromkeys(range(first, first + vocabulary.counts[kind]), "FOREIGN")
-    token, most = engine.feed(ids), len(ids) + max_tokens
+    most = len(ids) + max_tokens
+    if progress is not None:
+        progress.begin()
     while True:
         if not 0 <= token < vocabulary.size:
             raise FaultError(f"the model wrote token {token}, which machine {machine.name} does not have", where=f"token {len(ids)}",

@@ -29,7 +29,8 @@ class LaunchResult:
     """What a launch did.
 
     args: the arguments after the launch, the caller's own arrays. tokens: the whole stream as ids, the first `setup` of them
-    written by the host. seconds: from the first token to the last. check: None without `check=True`.
+    written by the host. seconds: from the first token to the last, of which setup_seconds until the model had read the setup.
+    check: None without `check=True`.
     """
 
     kernel: str
@@ -42,6 +43,12 @@ class LaunchResult:
     machine: Machine
     program: Program = field(repr=False)
     check: Check | None = None
+    setup_seconds: float = 0.0
+
+    @property
+    def speed(self) -> float:
+        """Generated tokens a second, after the setup."""
+        return (len(self.tokens) - self.setup) / max(self.seconds - self.setup_seconds, 1e-9)
 
 
 def launch(source: str | Path | Source, kernel: str | None = None, grid: int | Sequence[int] = (1, 1, 1),
@@ -78,27 +85,41 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
     ready = prepare(opened, kernel, dimensions(grid, "grid"), dimensions(block, "block"), arguments, machine, frontend)
     runner = make_engine(machine, engine, model)
     ids = list(ready.setup)
-    start = time.perf_counter()
-    stopped = generate(runner, machine, ids, max_tokens, progress)
-    seconds = time.perf_counter() - start
-    result = LaunchResult(ready.kernel.short_name, ready.grid, ready.block, arguments, ids, len(ready.setup), seconds, machine,
-                          ready.program)
+    result = LaunchResult(ready.kernel.short_name, ready.grid, ready.block, arguments, ids, len(ids), 0.0, machine, ready.program,
+                          Check() if check else None)
     try:
-        if check:
-            result.check = Check()
-            check_tokens(result.check, machine, ids, result.setup, complete=stopped != "LIMIT")
-        if stopped == "TRAP":
-            explain_trap(ready, arguments)
-        if stopped != "END":
-            raise _stopped(stopped, ready, ids, max_tokens)
-        memory = runner.read_global(len(ready.layout.memory))
-        if result.check is not None:
-            check_memory(result.check, ready, arguments, memory, max_steps)
+        memory = _run(runner, ready, result, max_tokens, max_steps, progress)
     except QgpuError as error:
         error.result = result
         raise
     read_back(ready.layout, memory, arguments)
     return result
+
+
+def _run(runner: Engine, ready: Prepared, result: LaunchResult, max_tokens: int, max_steps: int | None,
+         progress: Progress | None) -> list[int]:
+    """Generate and check; returns the words of global memory. The tokens and counts go into `result` as they come."""
+    ids, start = result.tokens, time.perf_counter()
+    stopped, fault = "LIMIT", None
+    try:
+        token = runner.feed(ids)
+        result.setup_seconds = time.perf_counter() - start
+        stopped = generate(runner, ready.machine, ids, token, max_tokens, progress)
+    except FaultError as error:  # the model wrote no token at all; the first wrong one may lie before that
+        fault = error
+    result.seconds = time.perf_counter() - start
+    if result.check is not None:
+        check_tokens(result.check, ready.machine, ids, result.setup, complete=stopped != "LIMIT")
+    if fault is not None:
+        raise fault
+    if stopped == "TRAP":
+        explain_trap(ready, result.args, max_steps)
+    if stopped != "END":
+        raise _stopped(stopped, ready, ids, max_tokens)
+    memory = runner.read_global(len(ready.layout.memory))
+    if result.check is not None:
+        check_memory(result.check, ready, result.args, memory, max_steps)
+    return memory
 
 
 def make_engine(machine: Machine, engine: str | Engine, model: str | Path | None) -> Engine:

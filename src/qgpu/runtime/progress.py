@@ -14,16 +14,19 @@ BETWEEN_TTY, BETWEEN_PLAIN = 0.5, 10.0
 
 
 class Progress:
-    """Counts generated tokens and shows them with their speed. Call `step` after each token and `close` at the end."""
+    """Counts generated tokens and shows them with their speed. Call `begin`, then `step` after each token, and `close` at the end."""
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.perf_counter) -> None:
         self.stream = sys.stderr if stream is None else stream
         self.clock = clock
-        self.tokens = 0
-        self.start = clock()
         self.terminal = self.stream.isatty()
+        self.tokens, self.shown = 0, False
+        self.start = self.next_at = 0.0
+
+    def begin(self) -> None:
+        """The model starts to write."""
+        self.tokens, self.start = 0, self.clock()
         self.next_at = self.start + FIRST
-        self.shown = False
 
     def step(self) -> None:
         """One more token was generated."""
