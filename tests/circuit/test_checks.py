@@ -6,6 +6,7 @@ from circuit_words import line, set_word, word
 
 from qgpu.circuit.checks import check_sampled, check_static, is_bf16, is_bias, significant_bits
 from qgpu.circuit.core import Circuit, Form, binary, code_bit
+from qgpu.circuit.logic import pick_two
 from qgpu.errors import CompileError
 
 
@@ -75,6 +76,17 @@ def test_limits_need_the_one_hot_group():
             c.one_hot([p, q])
         c.unit(p + q, binary(x), out, "either line")
         assert (check_static(c) == []) == grouped
+
+
+def test_a_group_that_holds_only_while_a_bit_is_on():
+    for declared in (False, True):
+        c, x, out = circuit()
+        on, p, q = line(c, "on"), line(c, "p"), line(c, "q")
+        if declared:
+            c.one_hot([p, q], when=on)
+        pick_two(c, x[0], x[1], p, q, out, "one of two", when=on)
+        c.unit(x[2], 1, out, "another contribution")
+        assert (check_static(c) == []) == declared
 
 
 def test_groups_are_split_where_multipliers_do_not_suffice():

@@ -186,6 +186,7 @@ class Circuit:
         self.units: list[Unit] = []
         self.heads: list[MemoryHead] = []
         self.groups: list[tuple[Signal, ...]] = []   # at most one member of each is nonzero
+        self.groups_when: list[tuple[Signal, tuple[Signal, ...]]] = []   # the same while the first signal, a bit, is 1
         self._scope: list[str] = []
         self._tie = 0
         self._ties = 0
@@ -221,9 +222,12 @@ class Circuit:
         r.base = s
         return r
 
-    def one_hot(self, signals: Iterable[Signal]) -> None:
-        """Declare that at most one of these signals is nonzero at any token."""
-        self.groups.append(tuple(signals))
+    def one_hot(self, signals: Iterable[Signal], when: Signal | None = None) -> None:
+        """Declare that at most one of these signals is nonzero at any token (at which the bit `when` is 1)."""
+        if when is None:
+            self.groups.append(tuple(signals))
+        else:
+            self.groups_when.append((when, tuple(signals)))
 
     # ---- units --------------------------------------------------------------------------------------------------
     def unit(self, f, g=1, outs: Mapping[Signal, int | Fraction] | Signal = None, note: str = "", tap: int = 0) -> Unit:

@@ -18,7 +18,7 @@ def shuffle(c: Circuit, a_lanes: Sequence[Sequence[Signal]], select: Sequence[Se
     """Add to each lane the word of the lane it selects, where en is 1.
 
     a_lanes: a word of bits for each lane. select[dst][src]: a bit (signal or form); at most one src a dst while en
-    is 1, anything while en is 0; none selected adds 0. en: a bit, or one for each destination lane.
+    is 1 (declare it: ``c.one_hot(select[dst], when=en)``), anything while en is 0; none selected adds 0. en: a bit, or one for each destination lane.
     """
     for dst, out in enumerate(r_lanes):
         on = en[dst] if isinstance(en, (list, tuple)) else en
