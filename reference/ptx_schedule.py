@@ -180,12 +180,12 @@ class Block:
         while any(t.state != EXITED for t in self.threads):
             before = self.launch.clock.count
             turning = [warp for warp in self.warps if warp.runnable() and warp.run()]
-            if self._complete_barriers():
-                continue
+            if self._complete_barriers() or any(w.runnable() for w in self.warps if w not in turning):
+                continue  # a counted barrier may have freed a warp that had its turn already
             if not turning:
                 if any(t.state != EXITED for t in self.threads):
                     raise self._deadlock()
-            elif self.launch.clock.count == before and not any(w.runnable() for w in self.warps if w not in turning):
+            elif self.launch.clock.count == before:
                 raise self._endless(turning[0])
 
     def _step_of(self, thread: Thread) -> Step:
@@ -206,7 +206,8 @@ class Block:
 
     def _deadlock(self) -> FaultError:
         waiting = [t for t in self.threads if t.state in (BARRIER, SYNC)]
-        places = Counter(f"{self._step_of(t).instruction.name} at {self._step_of(t).instruction.where}" for t in waiting)
+        instructions = [self._step_of(t).instruction for t in waiting]
+        places = Counter(f"{i.text or i.name} at {i.where}" for i in instructions)
         why = "; ".join(f"{n} threads wait in {place}" for place, n in places.items())
         return self.launch.fault(self._step_of(waiting[0]), self, waiting[0], "deadlock: no thread can go on", why,
                                  "let all threads of the block reach the same barriers, and all of a mask the same operation")
