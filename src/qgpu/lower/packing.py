@@ -49,13 +49,14 @@ class Packer:
         if self.branch is not None and self.branch not in ops:
             ops.append(self.branch)
         self.rank = {op: k for k, op in enumerate(ops)}
-        self.inlined = {op for op in ops if inline and op not in must_live and op is not self.branch and steps(op) <= MOST_STEPS}
+        kept: set[Op] = set()  # cheap, but too much for a machine block together with a reader
         while True:
+            self.inlined = self._inlinable(ops, kept) if inline else set()
             self.real = [op for op in ops if op not in self.inlined]
             tight = [op for op in self.real if self._assign({op}) is None and self._brings(op)]
             if not tight:
                 break
-            self.inlined.discard(max(self._brings(tight[0]), key=lambda o: (steps(o), self.rank[o])))
+            kept.add(max(self._brings(tight[0]), key=lambda o: (steps(o), self.rank[o])))
         self.index = {op: k for k, op in enumerate(self.real)}
         self.full = (1 << len(self.real)) - 1
         self._constraints()
@@ -70,6 +71,16 @@ class Packer:
         if isinstance(c, Op) and c in self.block.ops and not any(c in op.args for op in self.block.ops):
             return c
         return Op("or", [c, 0], origin=self.block.origin)
+
+    def _inlinable(self, ops: list[Op], kept: set[Op]) -> set[Op]:
+        """Operations to make again beside each reader: from tid, constants and each other, not from registers that may change."""
+        out: set[Op] = set()
+        for op in ops:
+            if op in self.must_live or op in kept or op is self.branch or steps(op) > MOST_STEPS:
+                continue
+            if all(a in out for a in op.args if isinstance(a, Op)):
+                out.add(op)
+        return out
 
     def _brings(self, op: Op) -> set[Op]:
         """Inlined operations that op needs beside it."""
