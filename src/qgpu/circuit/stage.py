@@ -14,7 +14,7 @@ from .adder import add
 from .compare import compare
 from .control import Scheduler, address
 from .core import Circuit, Form, MemoryHead, Signal, all_of, binary, not_
-from .logic import logic, pick
+from .logic import logic, pick_many, pick_two
 from .multiply import multiply_add
 from .records import Records
 from .shift import shift
@@ -49,7 +49,9 @@ def build_stage(c: Circuit, m: Machine, rec: Records, sch: Scheduler, number: in
         c.one_hot([lines[n] for n in ("add", "sub", "set", "minmax", "sel", "mul", "shl", "shr", "sar", "shfl")])
         operands = [select_operands(c, m, rec, sch, field, lines, imm, lane, [r[lane] for r in earlier])
                     for lane in range(m.lanes)]
-        partial = [[c.signal(f"partial{lane}.{k}", -64, 64) for k in range(WORD)] for lane in range(m.lanes)]
+        partial = [[c.signal(f"partial{lane}.{k}") for k in range(WORD)] for lane in range(m.lanes)]
+        for d in range(m.lanes):
+            c.one_hot([imm[m.lanes * d + s] for s in range(m.lanes)], when=lines["shfl"])
         shuffle(c, [ops[0] for ops in operands],
                 [[imm[m.lanes * d + s] for s in range(m.lanes)] for d in range(m.lanes)], lines["shfl"], partial)
         return [build_lane(c, m, rec, sch, number, lines, lane, *operands[lane], partial[lane], bus)
@@ -103,10 +105,10 @@ def select_operands(c, m, rec, sch, field, lines, imm, lane, results):
         sources += [(field[f"b_r{s + 1}"][0], r[k], f"stage {s + 1}") for s, r in enumerate(results)]
         for line, bit, what in sources:
             c.unit(bit + sub - 2 * not_(line), 2 - bit - sub, b[k], f"{what}, complemented to subtract")
-        c.all_of([field["a_imm"][0], imm[k]], a[k], "immediate")
-        for s, r in enumerate(results):
-            c.all_of([field[f"a_r{s + 1}"][0], r[k]], a[k], f"stage {s + 1}")
-            c.all_of([field[f"c_r{s + 1}"][0], r[k]], cc[k], f"stage {s + 1}")
+        pick_many(c, [(imm[k], field["a_imm"][0])] + [(r[k], field[f"a_r{s + 1}"][0]) for s, r in enumerate(results)],
+                  a[k], "immediate or an earlier result")
+        if results:
+            pick_many(c, [(r[k], field[f"c_r{s + 1}"][0]) for s, r in enumerate(results)], cc[k], "an earlier result")
     tid = field["a_tid"][0]
     in_lane = {a[k]: 1 for k in range(m.lane_bits) if lane >> k & 1}
     if in_lane:
@@ -133,8 +135,7 @@ def build_lane(c, m, rec, sch, number, lines, lane, a, b, cc, partial, bus) -> l
         c.all_of([lines["set"], holds], result[0], "comparison's result")
         choosing = lines["minmax"] + lines["sel"]
         for k in range(WORD):
-            c.all_of([choosing, holds, a[k]], result[k], "A is chosen")
-            c.all_of([choosing, not_(holds), b[k]], result[k], "B is chosen")
+            pick_two(c, a[k], b[k], holds, not_(holds), result[k], "A if the choice holds, else B", when=choosing)
         if m.has(number, "shl"):
             with c.scope("shift"):
                 shift(c, a, b, lines["shl"], lines["shr"], lines["sar"], result)

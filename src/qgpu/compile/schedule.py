@@ -113,7 +113,15 @@ class _Graph:
             if i != j:
                 edges[i].setdefault(j, 0)
         # ops that must not come after one another share a layer: they move as one bundle
-        bundle_of = components([[j for j, d in e.items() if d == 0] for e in edges])
+        level = [[j for j, d in e.items() if d == 0] for e in edges]
+        tied: dict[int, int] = {}                # units whose partial sums only make sense together
+        for i, op in enumerate(self.ops):
+            if tie := getattr(op, "tie", 0):
+                if tie in tied:
+                    level[tied[tie]].append(i)
+                    level[i].append(tied[tie])
+                tied[tie] = i
+        bundle_of = components(level)
         self.bundles: list[list[int]] = [[] for _ in range(max(bundle_of) + 1)] if n else []
         for i, b in enumerate(bundle_of):
             self.bundles[b].append(i)
