@@ -13,7 +13,7 @@ from qgpu.errors import FaultError, UsageError
 from qgpu.ptx.model import Kernel, Module, Param, Variable
 
 from .ptx_memory import GAP, GLOBAL_START, WINDOWS, Region, Space, Version
-from .ptx_program import Program, compile_program, reachable
+from .ptx_program import compile_program, reachable
 from .ptx_schedule import Block, Launch
 
 MAX_STEPS = 10_000_000
@@ -198,4 +198,4 @@ class _Variables:
         return space
 
 
-__all__ = ["LaunchOutcome", "MAX_STEPS", "Program", "launch"]
+__all__ = ["LaunchOutcome", "MAX_STEPS", "launch"]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from qgpu.errors import UnsupportedError
-from qgpu.ptx.model import TYPE_BYTES, ArgList, Function, Instruction, Kernel, Label, Module, Param, Pos, Symbol, Variable
+from qgpu.ptx.model import ArgList, Function, Instruction, Kernel, Label, Module, Param, Pos, Symbol, Variable
 
 from .ptx_bits import BITS, carry_operation
 from .ptx_data import DATA, Execute

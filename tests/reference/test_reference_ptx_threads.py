@@ -87,6 +87,15 @@ def test_shuffle_within_segments(mode, delta, width):
     assert shuffle(mode, delta, width, 32) == expected
 
 
+def test_shuffle_clamps_by_the_last_operand():
+    body = "shfl.sync.{}.b32 %r2|%p1, %r0, {}, {}, -1; selp.u32 %r3, 1000, 0, %p1; add.u32 %r2, %r2, %r3; st.global.u32 [%rd2], %r2;"
+    assert per_thread(body.format("up", 1, 5), 32) == [1000 + i - 1 if i - 1 >= 5 else i for i in range(32)]
+    assert per_thread(body.format("down", 2, 9), 32) == [1000 + i + 2 if i + 2 <= 9 else i for i in range(32)]
+    assert per_thread(body.format("bfly", 8, 20), 32) == [1000 + (i ^ 8) if i ^ 8 <= 20 else i for i in range(32)]
+    assert per_thread(body.format("idx", 33, 0), 32) == [i for i in range(32)]  # lane 1 is beyond lane 0
+    assert per_thread(body.format("idx", 3, 24 << 8 | 2), 32) == [i for i in range(32)]  # place 3 of 8 is beyond 2
+
+
 def test_shuffle_in_a_warp_of_four():
     assert shuffle("down", 2, 4, 8, warp_size=4) == [1102, 1103, 102, 103, 1106, 1107, 106, 107]
     assert shuffle("up", 1, 4, 4, warp_size=4) == [100, 1100, 1101, 1102]
