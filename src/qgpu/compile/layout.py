@@ -22,7 +22,8 @@ class Layout:
     """dim_of: signal -> residual dim. clears[i]: clearing units of layer i + 1. peak: dims in use after each layer.
 
     constants: dims that hold 2^20. reserved: dims that are zero on machine tokens and not on text.
-    spans: (signal, dim, first layer, last layer) of every cell, for maps and explanations.
+    spans: (signal, dim, first layer, last layer) of every cell, for maps and explanations. first_write: first layer
+    that adds to a signal (a revision starts later than its cell).
     """
 
     dim_of: dict[Signal, int]
@@ -31,6 +32,7 @@ class Layout:
     constants: list[int]
     reserved: list[int]
     spans: list[tuple[Signal, int, int, int]]
+    first_write: dict[Signal, int]
 
     def ranges(self, layer: int, hidden: int) -> tuple[np.ndarray, np.ndarray]:
         """Declared range (low, high), each (D,) float32, of every dim at the input of `layer` (from 1)."""
@@ -40,7 +42,8 @@ class Layout:
             if first < layer <= last:
                 t: Signal | None = s
                 while t is not None:
-                    low[dim], high[dim] = min(low[dim], t.lo), max(high[dim], t.hi)
+                    if self.first_write.get(t, 0) < layer:
+                        low[dim], high[dim] = min(low[dim], t.lo), max(high[dim], t.hi)
                     t = t.base
         return low, high
 
@@ -79,12 +82,14 @@ def lay_out(c: Circuit, m: Machine, sched: Schedule, inputs: list[Signal], keep:
     revised = {s.base: s for s in c.signals.values() if s.base is not None}
     first: dict[Signal, int] = {}
     last: dict[Signal, int] = {}
+    first_write: dict[Signal, int] = {}
     for layer in range(1, sched.layers + 1):
         for op in [*sched.layer_units[layer - 1], *sched.layer_heads[layer - 1]]:
             outs = op.outs if isinstance(op, Unit) else [o for outs in op.outs for o in outs]
             for s, _ in outs:
                 r = root_of[s]
                 first.setdefault(r, layer)
+                first_write.setdefault(s, layer)
                 last[r] = max(last.get(r, 0), layer)
             for s in op.reads():
                 r = root_of[s]
@@ -151,7 +156,7 @@ def lay_out(c: Circuit, m: Machine, sched: Schedule, inputs: list[Signal], keep:
         if last_version.get(r) not in done:
             spans.append((last_version.get(r, r), d, first[r], sched.layers))
     dim_of = {s: dim_root[root_of[s]] for s in c.signals.values() if root_of[s] in dim_root}
-    return Layout(dim_of, clears, peak, constants, reserved, spans)
+    return Layout(dim_of, clears, peak, constants, reserved, spans, first_write)
 
 
 def layer_writes(sched: Schedule, layer: int, root: Signal, root_of: dict[Signal, Signal]) -> bool:

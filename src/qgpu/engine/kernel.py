@@ -17,10 +17,20 @@ def _form(x, ptr, idx, val, bias, r):
 
 
 @njit(inline="always")
-def _off(x, group):
-    """Whether a group's trigger dim sits at its off value."""
-    d = int(group[0])
-    return d >= 0 and x[d] == group[1]
+def _off(x, dims, offs, k):
+    """Whether group k's trigger (one dim, or two) sits at its off values."""
+    d, e = dims[k, 0], dims[k, 1]
+    return d >= 0 and x[d] == offs[k, 0] and (e < 0 or x[e] == offs[k, 1])
+
+
+@njit(inline="always")
+def _looking_back(x, past, seen, t, ptr, idx, val, bias, r):
+    """A row's value t tokens ago (0 before the stream's first token). past: (3, D), ring by position."""
+    if t == 0:
+        return _form(x, ptr, idx, val, bias, r)
+    if seen < t:
+        return np.float32(0)
+    return _form(past[(seen - t) % 3], ptr, idx, val, bias, r)
 
 
 @njit(**OPTIONS)
@@ -29,18 +39,12 @@ def _units(x, delta, n_delta, groups, g0, g1, past, seen, f, g, out, tap):
     fp, fi, fv, fb = f
     gp, gi, gv, gb = g
     op, oi, ov, _ = out
+    dims, offs, span = groups
     for k in range(g0, g1):
-        group = groups[k]
-        if _off(x, group):
+        if _off(x, dims, offs, k):
             continue
-        for u in range(int(group[2]), int(group[3])):
-            t = tap[u]
-            if t == 0:
-                a = _form(x, fp, fi, fv, fb, u)
-            elif seen >= t:
-                a = _form(past[t - 1], fp, fi, fv, fb, u)
-            else:
-                a = np.float32(0)
+        for u in range(span[k, 0], span[k, 1]):
+            a = _looking_back(x, past, seen, tap[u], fp, fi, fv, fb, u)
             if a <= 0:
                 continue
             b = _form(x, gp, gi, gv, gb, u)
@@ -63,7 +67,7 @@ def _round_bf16(v):
 
 
 @njit(**OPTIONS)
-def _memory(x, delta, n_delta, h, state, past, seen, row_groups, head_groups, row, row_number, halves, halve,
+def _memory(x, delta, n_delta, h, state, past, seen, reads, one, row_groups, head_groups, row, row_number, halves, halve,
             head_values, value, value_dim, value_tap, const, gate_groups, head_gates, gate, gate_dim, gate_out):
     """One memory head: halve, write the addressed row, read the queried rows through the gates. state: (rows, dims)."""
     rp, ri, rv, rb = row
@@ -77,38 +81,24 @@ def _memory(x, delta, n_delta, h, state, past, seen, row_groups, head_groups, ro
             for r in range(state.shape[0]):
                 for j in range(state.shape[1]):
                     state[r, j] *= factor
-    reads = np.empty(16, np.int64)
     n_reads = 0
     written = -1
+    dims, offs, span = row_groups
     for k in range(head_groups[h], head_groups[h + 1]):
-        group = row_groups[k]
-        if _off(x, group):
+        if _off(x, dims, offs, k):
             continue
-        is_key, t = int(group[4]), int(group[5])
-        for r in range(int(group[2]), int(group[3])):
-            if t == 0:
-                a = _form(x, rp, ri, rv, rb, r)
-            elif seen >= t:
-                a = _form(past[t - 1], rp, ri, rv, rb, r)
-            else:
-                a = np.float32(0)
-            if a > 0:
-                if is_key:
+        for r in range(span[k, 0], span[k, 1]):
+            if _looking_back(x, past, seen, span[k, 3], rp, ri, rv, rb, r) > 0:
+                if span[k, 2]:
                     written = row_number[r]
-                elif n_reads < 16:
+                elif n_reads < reads.shape[0]:
                     reads[n_reads] = row_number[r]
                     n_reads += 1
     if written >= 0:
         for j in range(2):
             state[written, j] = max(np.float32(0), _form(x, const[0], const[1], const[2], const[3], h))
         for v in range(head_values[h], head_values[h + 1]):
-            t = value_tap[v]
-            if t == 0:
-                a = _form(x, vp, vi, vv, vb, v)
-            elif seen >= t:
-                a = _form(past[t - 1], vp, vi, vv, vb, v)
-            else:
-                a = np.float32(0)
+            a = _looking_back(x, past, seen, value_tap[v], vp, vi, vv, vb, v)
             state[written, value_dim[v]] = max(a, np.float32(0))
     if n_reads == 0:
         return n_delta
@@ -117,12 +107,11 @@ def _memory(x, delta, n_delta, h, state, past, seen, row_groups, head_groups, ro
         unit += state[reads[r], 0]
     if unit == 0:
         return n_delta
-    one = np.empty(1, np.float32)
+    dims, offs, span = gate_groups
     for k in range(head_gates[h], head_gates[h + 1]):
-        group = gate_groups[k]
-        if _off(x, group):
+        if _off(x, dims, offs, k):
             continue
-        for q in range(int(group[2]), int(group[3])):
+        for q in range(span[k, 0], span[k, 1]):
             got = np.float32(0)
             for r in range(n_reads):
                 got += state[reads[r], gate_dim[q]]
@@ -141,31 +130,34 @@ def _memory(x, delta, n_delta, h, state, past, seen, row_groups, head_groups, ro
 
 
 @njit(**OPTIONS)
-def step(x, delta, history, history_slot, seen, states, unit_part, memory_part, layer_units, layer_heads):
+def step(x, delta, history, history_slot, kept, seen, states, unit_part, memory_part, layer_units, layer_heads):
     """One token through all layers, in place.
 
     x: (D,) float32, the embedding on entry and the last layer's output on return (constant dims are not touched).
-    history: (slots, 3, D) layer inputs of the last three tokens for layers that look back; history_slot: (layers,) or -1.
-    seen: tokens before this one (at most 3 matter). states: (memory heads, rows, dims).
+    history: (slots, 3, D) layer inputs of the last three tokens, ring by position, for layers that look back;
+    history_slot: (layers,) or -1; kept = (ptr, dims): dims that slot s needs are dims[ptr[s]:ptr[s+1]].
+    seen: tokens before this one. states: (memory heads, rows, dims).
     """
     groups, f, g, out, tap = unit_part
+    reads, one = np.empty(16, np.int64), np.empty(1, np.float32)
+    kept_ptr, kept_dims = kept
     for layer in range(layer_units.shape[0] - 1):
         slot = history_slot[layer]
         past = history[max(slot, 0)]
         n = _units(x, delta, 0, groups, layer_units[layer], layer_units[layer + 1], past, seen, f, g, out, tap)
         for h in range(layer_heads[layer], layer_heads[layer + 1]):
-            n = _memory(x, delta, n, h, states[h], past, seen, *memory_part)
+            n = _memory(x, delta, n, h, states[h], past, seen, reads, one, *memory_part)
         if slot >= 0:
-            for t in range(2, 0, -1):
-                past[t] = past[t - 1]
-            past[0] = x
+            now = past[seen % 3]
+            for p in range(kept_ptr[slot], kept_ptr[slot + 1]):
+                now[kept_dims[p]] = x[kept_dims[p]]
         for k in range(n):
             x[int(delta[k, 0])] += delta[k, 1]
 
 
 @njit(**OPTIONS)
-def run(ids, last_only, embedding, code_dims, keys, key_ids, x, delta, history, history_slot, seen, states, unit_part,
-        memory_part, layer_units, layer_heads, written):
+def run(ids, last_only, embedding, code_dims, keys, key_ids, x, delta, history, history_slot, kept, seen, states,
+        unit_part, memory_part, layer_units, layer_heads, written):
     """Feed ids one after another; after the last, return the id whose code the output carries, or -1 if none does.
 
     embedding: (vocabulary, D) float32. keys: sorted codes as integers, key_ids: their token ids. written: unused room for
@@ -174,7 +166,7 @@ def run(ids, last_only, embedding, code_dims, keys, key_ids, x, delta, history, 
     found = np.int64(-1)
     for i in range(ids.shape[0]):
         x[:] = embedding[ids[i]]
-        step(x, delta, history, history_slot, min(seen + i, 3), states, unit_part, memory_part, layer_units, layer_heads)
+        step(x, delta, history, history_slot, kept, seen + i, states, unit_part, memory_part, layer_units, layer_heads)
         if last_only and i + 1 < ids.shape[0]:
             continue
         key = np.int64(0)

@@ -4,8 +4,8 @@ On machine tokens the input norm never moves and the head's own norm never moves
 in the residual stream and a memory head is an addressed store; every step of that arithmetic is exact, and the tests
 hold each layer's output to the dense forward pass bit for bit.
 
-Work is grouped by *trigger*: a dim such that, while it sits at one end of its range, none of the group's forms can be
-positive. A group whose trigger is off adds exactly 0 and is skipped.
+Work is grouped by *trigger*: one dim or two such that, while they sit at one end of their range, none of the group's forms can
+be positive. A group whose trigger is off adds exactly 0 and is skipped.
 """
 
 from __future__ import annotations
@@ -62,26 +62,32 @@ def rows_of(coo: Coo, constants: list[int], scale: float) -> dict[int, Row]:
     return out
 
 
-def triggers(row: Row, low, high) -> list[tuple[int, float]]:
-    """(dim, value): while the dim holds value, the row cannot be positive. (-1, 0) alone if there is none."""
+Trigger = tuple[int, float, int, float]
+"""(dim, value, dim, value): while both dims hold these values a form cannot be positive; the second dim is -1 for one
+dim alone, the first -1 where nothing helps."""
+
+ALWAYS: Trigger = (-1, 0.0, -1, 0.0)
+
+
+def triggers(row: Row, low, high) -> list[Trigger]:
+    """What holds a row at or below 0: every single dim that does, else every pair; empty if there is none."""
     top = row.bias + sum(v * (high[d] if v > 0 else low[d]) for d, v in zip(row.idx, row.val))
-    out = []
-    for d, v in zip(row.idx, row.val):
-        worst, best = (low[d], high[d]) if v > 0 else (high[d], low[d])
-        if top - v * (best - worst) <= 0:
-            out.append((d, float(worst)))
-    return out
+    drop = [(d, float(low[d] if v > 0 else high[d]), abs(v) * float(high[d] - low[d])) for d, v in zip(row.idx, row.val)]
+    single = [(d, off, -1, 0.0) for d, off, fall in drop if top - fall <= 0]
+    if single or len(drop) > 8:
+        return single
+    return [(d, x, e, y) for i, (d, x, f1) in enumerate(drop) for e, y, f2 in drop[i + 1:] if top - f1 - f2 <= 0]
 
 
-def group_by_trigger(candidates: list[list[tuple[int, float]]]) -> dict[tuple[int, float], list[int]]:
-    """Item -> the trigger that most items share; items without one go to (-1, 0)."""
-    count: dict[tuple[int, float], int] = {}
+def group_by_trigger(candidates: list[list[Trigger]]) -> dict[Trigger, list[int]]:
+    """Item -> the trigger that most items share; items without one go to ALWAYS."""
+    count: dict[Trigger, int] = {}
     for cs in candidates:
         for t in cs:
             count[t] = count.get(t, 0) + 1
-    groups: dict[tuple[int, float], list[int]] = {}
+    groups: dict[Trigger, list[int]] = {}
     for i, cs in enumerate(candidates):
-        best = max(cs, key=lambda t: (count[t], -t[0])) if cs else (-1, 0.0)
+        best = max(cs, key=lambda t: (t[2] < 0, count[t], -t[0], -t[2])) if cs else ALWAYS
         groups.setdefault(best, []).append(i)
     return groups
 
@@ -90,7 +96,7 @@ def group_by_trigger(candidates: list[list[tuple[int, float]]]) -> dict[tuple[in
 class Plan:
     """Flat arrays over all layers; see `kernel.step` for how they are read."""
 
-    unit_groups: list = field(default_factory=list)     # (trigger dim, off value, first unit, last unit)
+    unit_groups: list = field(default_factory=list)     # (trigger, first unit, last unit)
     layer_units: list = field(default_factory=lambda: [0])
     f: Csr = field(default_factory=Csr)
     g: Csr = field(default_factory=Csr)
@@ -100,7 +106,7 @@ class Plan:
     layer_heads: list = field(default_factory=lambda: [0])
     head_halves: list[int] = field(default_factory=list)
     halve: Csr = field(default_factory=Csr)
-    row_groups: list = field(default_factory=list)      # (trigger dim, off value, first row, last row, is_key, tap)
+    row_groups: list = field(default_factory=list)      # (trigger, first row, last row, is_key, tap)
     head_groups: list = field(default_factory=lambda: [0])
     row: Csr = field(default_factory=Csr)
     row_number: list[int] = field(default_factory=list)
@@ -109,7 +115,7 @@ class Plan:
     value_dim: list[int] = field(default_factory=list)
     value_tap: list[int] = field(default_factory=list)
     const: Csr = field(default_factory=Csr)
-    gate_groups: list = field(default_factory=list)     # (trigger dim, off value, first gate, last gate)
+    gate_groups: list = field(default_factory=list)     # (trigger, first gate, last gate)
     head_gates: list = field(default_factory=lambda: [0])
     gate: Csr = field(default_factory=Csr)
     gate_dim: list[int] = field(default_factory=list)
@@ -150,7 +156,7 @@ def add_layer(plan: Plan, m: Machine, layer: CompiledLayer, number: int, constan
             add_memory(plan, m, layer, h, number, qkv, z, a, out, tap_of)
     plan.layer_heads.append(len(plan.where))
     candidates = [([] if tap else triggers(f, low, high)) + triggers(g, low, high) for f, g, _, tap in units]
-    for (dim, off), members in sorted(group_by_trigger(candidates).items()):
+    for trigger, members in sorted(group_by_trigger(candidates).items()):
         first = len(plan.tap)
         for i in members:
             f, g, o, tap = units[i]
@@ -158,7 +164,7 @@ def add_layer(plan: Plan, m: Machine, layer: CompiledLayer, number: int, constan
             plan.g.add(g)
             plan.out.add(o)
             plan.tap.append(tap)
-        plan.unit_groups.append((dim, off, first, len(plan.tap)))
+        plan.unit_groups.append((*trigger, first, len(plan.tap)))
     plan.layer_units.append(len(plan.unit_groups))
 
 
@@ -174,14 +180,14 @@ def add_memory(plan, m, layer, h, number, qkv, z, a, out, tap_of) -> None:
         forms = [qkv[base + h * n + r] for r in rows]
         taps = [tap_of(base + h * n + r) for r in rows]
         candidates = [[] if t else triggers(f, low, high) for f, t in zip(forms, taps)]
-        for (dim, off), members in sorted(group_by_trigger(candidates).items()):
+        for trigger, members in sorted(group_by_trigger(candidates).items()):
             for tap in sorted({taps[i] for i in members}):
                 first = len(plan.row_number)
                 for i in members:
                     if taps[i] == tap:
                         plan.row.add(forms[i])
                         plan.row_number.append(rows[i])
-                plan.row_groups.append((dim, off, first, len(plan.row_number), is_key, tap))
+                plan.row_groups.append((*trigger, first, len(plan.row_number), is_key, tap))
     plan.head_groups.append(len(plan.row_groups))
     channel0 = 2 * kd + h * n
     used = [j for j in range(CONST_DIMS, n) if channel0 + j in qkv]
@@ -195,13 +201,13 @@ def add_memory(plan, m, layer, h, number, qkv, z, a, out, tap_of) -> None:
     plan.const.add(Row(const.idx, [v / scale for v in const.val], const.bias / scale))
     gated = [j for j in used if h * n + j in z and h * n + j in out]
     candidates = [triggers(z[h * n + j], low, high) for j in gated]
-    for (dim, off), members in sorted(group_by_trigger(candidates).items()):
+    for trigger, members in sorted(group_by_trigger(candidates).items()):
         first = len(plan.gate_dim)
         for i in members:
             plan.gate.add(z[h * n + gated[i]])
             plan.gate_dim.append(gated[i])
             plan.gate_out.add(out[h * n + gated[i]])
-        plan.gate_groups.append((dim, off, first, len(plan.gate_dim)))
+        plan.gate_groups.append((*trigger, first, len(plan.gate_dim)))
     plan.head_gates.append(len(plan.gate_groups))
     plan.where.append((number, h))
 

@@ -13,6 +13,12 @@ from .kernel import run, step
 from .plan import build_plan
 
 
+def groups(rows: list, width: int):
+    """(trigger dims (n, 2) int32, their off values (n, 2) float32, spans (n, width) int32) of a plan's group table."""
+    table = np.asarray(rows, np.float64).reshape(-1, 4 + width)
+    return table[:, [0, 2]].astype(np.int32), table[:, [1, 3]].astype(np.float32), table[:, 4:].astype(np.int32)
+
+
 class SparseEngine:
     """One token stream on the compiled layers. Implements runtime.engine_api.Engine."""
 
@@ -25,18 +31,20 @@ class SparseEngine:
         self.plan = plan
         self._layer_units = np.asarray(plan.layer_units, np.int32)
         self._layer_heads = np.asarray(plan.layer_heads, np.int32)
-        table = lambda rows, width: np.asarray(rows, np.float64).reshape(-1, width)
-        self._unit_part = (table(plan.unit_groups, 4), plan.f.arrays(), plan.g.arrays(), plan.out.arrays(),
+        self._unit_part = (groups(plan.unit_groups, 2), plan.f.arrays(), plan.g.arrays(), plan.out.arrays(),
                            np.asarray(plan.tap, np.int32))
         self._memory_part = (
-            table(plan.row_groups, 6), np.asarray(plan.head_groups, np.int32), plan.row.arrays(),
+            groups(plan.row_groups, 4), np.asarray(plan.head_groups, np.int32), plan.row.arrays(),
             np.asarray(plan.row_number, np.int32), np.asarray(plan.head_halves, np.int32), plan.halve.arrays(),
             np.asarray(plan.head_values, np.int32), plan.value.arrays(), np.asarray(plan.value_dim, np.int32),
-            np.asarray(plan.value_tap, np.int32), plan.const.arrays(), table(plan.gate_groups, 4),
+            np.asarray(plan.value_tap, np.int32), plan.const.arrays(), groups(plan.gate_groups, 2),
             np.asarray(plan.head_gates, np.int32), plan.gate.arrays(), np.asarray(plan.gate_dim, np.int32),
             plan.gate_out.arrays())
         looks_back = [bool(np.any(layer.conv[:, :3])) for layer in c.layers]
         self._slot = np.asarray([sum(looks_back[:i]) if b else -1 for i, b in enumerate(looks_back)], np.int32)
+        back = [sorted({d for r, d in zip(layer.qkv.rows, layer.qkv.cols) if layer.conv[r, :3].any()})
+                for layer, b in zip(c.layers, looks_back) if b]
+        self._kept = (np.cumsum([0, *map(len, back)]).astype(np.int32), np.asarray(sum(back, []), np.int32))
         self._embedding = c.embedding()
         self._code_dims = np.asarray(c.code_dims, np.int32)
         keys = ((c.codes.astype(np.int64) > 0) << np.arange(c.codes.shape[1])).sum(1)
@@ -67,7 +75,7 @@ class SparseEngine:
         """Consume token ids (at least one); the id that the model writes next. Raises FaultError where it writes none."""
         ids = np.asarray(ids, np.int64)
         found = run(ids, True, self._embedding, self._code_dims, self._keys, self._key_ids, self._x, self._delta,
-                    self._history, self._slot, self.seen, self._states, self._unit_part, self._memory_part,
+                    self._history, self._slot, self._kept, self.seen, self._states, self._unit_part, self._memory_part,
                     self._layer_units, self._layer_heads, ids)
         self.seen += len(ids)
         if found < 0:
@@ -80,7 +88,7 @@ class SparseEngine:
         out = [self._embedding[token_id].copy()]
         x = out[0].copy()
         for i in range(len(self.weights.layers)):
-            step(x, self._delta, self._history, self._slot[i:i + 1], min(self.seen, 3), self._states, self._unit_part,
+            step(x, self._delta, self._history, self._slot[i:i + 1], self._kept, self.seen, self._states, self._unit_part,
                  self._memory_part, self._layer_units[i:i + 2], self._layer_heads[i:i + 2])
             out.append(x.copy())
         self.seen += 1
