@@ -15,6 +15,15 @@ LINES = {"add": ("add",), "sub": ("sub",), "xor": ("xor",), "and": ("and",), "or
          "shfl": ("shfl",), "set": ("set",), "minmax": ("minmax",)}
 
 
+class TooManyBlocks(LoweringError):
+    """The program ROM does not hold the kernel. needed: how many blocks it takes."""
+
+    def __init__(self, machine: Machine, kernel: str, needed: int) -> None:
+        self.needed = needed
+        super().__init__(f"kernel {kernel} needs {needed} blocks", fix="make the kernel smaller, or use a machine with more blocks",
+                         why=f"machine {machine.name!r} holds {machine.blocks} blocks of up to {machine.stages} instructions")
+
+
 def run(machine: Machine, kernel: str, layout: list[Block], packed: dict[Block, list[Packed]], classes: Classes) -> list[enc.Block]:
     """The program. Raises LoweringError where it needs more blocks or registers than there are."""
     first: dict[Block, int] = {}
@@ -26,8 +35,7 @@ def run(machine: Machine, kernel: str, layout: list[Block], packed: dict[Block, 
             first[block] = len(chain)
         chain += [(block, k) for k in range(len(packed[block]))]
     if len(chain) > machine.blocks:
-        raise LoweringError(f"kernel {kernel} needs {len(chain)} blocks", fix="make the kernel smaller",
-                            why=f"machine {machine.name!r} holds {machine.blocks} blocks of {machine.stages} instructions")
+        raise TooManyBlocks(machine, kernel, len(chain))
 
     def number(target: Block | None) -> int:
         seen: set[Block] = set()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..errors import LoweringError
 from ..machine.description import Machine
 from ..machine.encoding import Block as MachineBlock
-from ..machine.encoding import encode
+from ..machine.encoding import encode, print_block
 from ..ptx.model import Kernel, Module
 from . import emit, expand, fuse, hoist, induction, layout, leave_ssa, legalise, rematerialise, report, simplify, translate
 from .ir import Function, clone, print_function
@@ -35,15 +35,18 @@ PASSES = (
 
 @dataclass(frozen=True)
 class Mode:
-    """How the second half works; the modes are tried in order until one fits. See `leave_ssa.run` and `Packer`."""
+    """How the second half works; see `leave_ssa.run`, `Packer` and `rematerialise.run`."""
 
     inline: bool = True
     weak: bool = True
     isolate: bool = False
+    dense: bool = False
+    again: bool = False
 
 
-MODES = (Mode(), Mode(weak=False), Mode(inline=False), Mode(inline=False, weak=False), Mode(weak=False, isolate=True),
-         Mode(inline=False, weak=False, isolate=True))
+# Tried in order until one fits: the first costs the fewest tokens, the later ones need fewer blocks or registers.
+MODES = (Mode(), Mode(weak=False), Mode(again=True), Mode(inline=False), Mode(inline=False, dense=True), Mode(weak=False, dense=True),
+         Mode(inline=False, weak=False, dense=True), Mode(weak=False, isolate=True), Mode(inline=False, weak=False, isolate=True))
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,10 @@ class Program:
     def words(self) -> list[list[int]]:
         """Program words of every block: (blocks, words_per_block)."""
         return [encode(self.machine, b) for b in self.blocks]
+
+    def text(self) -> str:
+        """The blocks, readably."""
+        return "\n".join(print_block(self.machine, k, b) for k, b in enumerate(self.blocks)) + "\n"
 
 
 def lower(module: Module, kernel: str | None, machine: Machine, launch: LaunchShape, hook: Hook | None = None) -> Program:
@@ -78,7 +85,7 @@ def lower(module: Module, kernel: str | None, machine: Machine, launch: LaunchSh
 
 def _place(unit: Unit, hook: Hook | None) -> list[MachineBlock]:
     """The second half, in the first mode that fits the machine."""
-    failure: LoweringError | None = None
+    failures: list[LoweringError] = []
     for mode in MODES:
         function = clone(unit.function)
         try:
@@ -86,15 +93,18 @@ def _place(unit: Unit, hook: Hook | None) -> list[MachineBlock]:
         except CannotPack:
             continue
         except LoweringError as e:
-            failure = failure or e
-    if failure is None:
+            failures.append(e)
+    if not failures:
         raise LoweringError(f"kernel {unit.kernel.short_name} does not fit blocks of {unit.machine.stages} instructions")
-    raise failure
+    raise min(failures, key=lambda e: getattr(e, "needed", 0))
 
 
 def _place_in_mode(unit: Unit, function: Function, mode: Mode, hook: Hook | None) -> list[MachineBlock]:
     machine, threads = unit.machine, unit.launch.threads
-    rematerialise.run(function) if mode.inline else None
+    if mode.again:
+        rematerialise.run(function, most_steps=4, into_loops=True)
+    elif mode.inline:
+        rematerialise.run(function)
     classes = leave_ssa.run(function, mode.weak, mode.isolate)
     order = layout.ordered(function.blocks)
     if hook is not None:
@@ -103,5 +113,5 @@ def _place_in_mode(unit: Unit, function: Function, mode: Mode, hook: Hook | None
     packed = {}
     for block in order:
         must_live = {op for op in block.ops if op in live.out[block]}
-        packed[block] = Packer(machine, threads, block, must_live, classes, mode.inline).run()
+        packed[block] = Packer(machine, threads, block, must_live, classes, mode.inline, mode.dense).run()
     return emit.run(machine, unit.kernel.short_name, order, packed, classes)

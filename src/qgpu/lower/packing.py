@@ -39,10 +39,16 @@ class CannotPack(Exception):
 
 
 class Packer:
-    """Packs one basic block. must_live: values that must be in their register when the block ends."""
+    """Packs one basic block.
 
-    def __init__(self, machine: Machine, threads: int, block: Block, must_live: set[Op], classes: Classes, inline: bool) -> None:
+    must_live: values that must be in their register when the block ends. inline: make cheap values again beside each reader.
+    dense: as few machine blocks as possible, whatever it costs in live results.
+    """
+
+    def __init__(self, machine: Machine, threads: int, block: Block, must_live: set[Op], classes: Classes, inline: bool,
+                 dense: bool = False) -> None:
         self.machine, self.threads, self.classes = machine, threads, classes
+        self.block_cost = 1000 if dense else 1
         self.block, self.must_live = block, must_live
         self.branch = self._branch_op()
         ops = [op for op in block.ops if op.kind != "fence"]
@@ -68,7 +74,8 @@ class Packer:
         c = self.block.condition
         if c is None:
             return None
-        if isinstance(c, Op) and c in self.block.ops and not any(c in op.args for op in self.block.ops):
+        if isinstance(c, Op) and c in self.block.ops and self._fits(self.machine.stages, c) \
+                and not any(c in op.args for op in self.block.ops):
             return c
         return Op("or", [c, 0], origin=self.block.origin)
 
@@ -172,7 +179,7 @@ class Packer:
         return self._known[chosen]
 
     def _cost(self, done: int, chosen: int) -> int:
-        cost = 1
+        cost = self.block_cost
         rest = self.full & ~(done | chosen)
         for k in _bits(chosen):
             if self.readers[k] & rest and self.real[k] not in self.must_live:

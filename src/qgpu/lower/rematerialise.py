@@ -21,7 +21,8 @@ def steps(v: Value, limit: int = MOST_STEPS) -> int:
     return 1 + sum(steps(a, limit - 1) for a in v.args)
 
 
-def run(function: Function) -> None:
+def run(function: Function, most_steps: int = MOST_STEPS, into_loops: bool = False) -> None:
+    """Clone values of at most `most_steps` operations; into_loops: also where that repeats the work in every round."""
     depths = loop_depths(function.blocks[0])
     home: dict[Op, Block] = {op: b for b in function.blocks for op in b.ops}
     for block in function.blocks:
@@ -30,9 +31,9 @@ def run(function: Function) -> None:
 
         def local(v: Value) -> Value:
             """v itself, or its clone in this block."""
-            if not isinstance(v, Op) or home.get(v) in (None, block) or steps(v) > MOST_STEPS:
+            if not isinstance(v, Op) or home.get(v) in (None, block) or steps(v, most_steps) > most_steps:
                 return v
-            if depths[block] > depths[home[v]]:
+            if depths[block] > depths[home[v]] and not into_loops:
                 return v
             if v not in clones:
                 clone = v.copy()

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from ..machine.encoding import Origin
 from ..ptx.model import TYPE_BYTES, Addr, Imm, Instruction, Operand, Reg, Sink, Special, Symbol
+from ..ptx.opcodes import Unsupported, judge
 from . import cfg
-from .ir import EQ, LT, MASK, TID, Block, Function, Op, Value
+from .ir import EQ, LT, MASK, TID, Block, Function, Op, Value, reverse_postorder
 from .ssa import Registers
-from .unit import Refusal, Unit
+from .unit import Unit
 
 
 class Refused(Exception):
@@ -167,48 +168,62 @@ def origin_of(ins: Instruction) -> Origin:
 
 
 def run(unit: Unit) -> None:
-    """Fill `unit.function` from the kernel's body; refusals are collected in `unit.refusals`."""
-    from .operations import HANDLERS
+    """Fill `unit.function` from the kernel's body; what cannot be lowered is collected in `unit.refusals`."""
+    unknown = [Unsupported(ins, reason) for ins in unit.kernel.instructions if (reason := judge(ins)) is not None]
+    unit.refusals += unknown
+    skipped = {id(u.instruction) for u in unknown}
     ptx_blocks = cfg.basic_blocks(unit.kernel)
-    by_label = {b.label: Block(b.label) for b in ptx_blocks}
-    function = Function(unit.kernel.name, [by_label[b.label] for b in ptx_blocks])
-    for p in ptx_blocks:
-        block = by_label[p.label]
-        block.fall = by_label[p.fall] if p.fall else None
-        if p.guard is not None and p.taken != p.fall:
-            block.taken = by_label[p.taken] if p.taken else None
-            block.condition = 0  # found below
-        for s in block.successors():
-            s.predecessors.append(block)
-        block.origin = origin_of(p.end) if p.end else block.origin
-    entry = function.blocks[0]
-    if entry.predecessors:
-        raise AssertionError("the entry block has no label, so nothing branches to it")
-    from .ir import reverse_postorder
-    order = reverse_postorder(entry)
+    blocks = _linked(ptx_blocks)
+    unit.function = Function(unit.kernel.name, list(blocks.values()))
+    order = reverse_postorder(unit.function.blocks[0])
     reached = set(order)
     for block in order:
         block.predecessors = [p for p in block.predecessors if p in reached]
+    unit.function.blocks = [b for b in unit.function.blocks if b in reached]
     registers = Registers()
-    source = {by_label[p.label]: p for p in ptx_blocks}
+    source = {blocks[p.label]: p for p in ptx_blocks}
     for block in order:
-        p = source[block]
-        for ins in p.instructions:
-            t = Translator(unit, registers, block, ins)
-            handler = HANDLERS.get(ins.opcode)
-            try:
-                if handler is None:
-                    raise Refused(f"{ins.opcode} is not supported")
-                handler(t, ins)
-            except Refused as r:
-                unit.refusals.append(Refusal(ins, str(r)))
+        for ins in source[block].instructions:
+            if id(ins) not in skipped:
+                _translate(Translator(unit, registers, block, ins))
         if block.condition is not None:
-            t = Translator(unit, registers, block, p.end or p.instructions[-1] if p.instructions else p.end)
-            block.condition = t.low(Reg(p.guard.reg.name))
-            if p.guard.negated:
-                block.taken, block.fall = block.fall, block.taken
+            _condition(unit, registers, block, source[block])
         registers.filled.add(block)
     registers.finish()
-    # A condition's swap leaves the predecessors as they are: they have no order of their own.
-    function.blocks = [b for b in function.blocks if b in reached]
-    unit.function = function
+
+
+def _linked(ptx_blocks: list[cfg.PtxBlock]) -> dict[str, Block]:
+    """Empty blocks with their edges, by label. A condition that is still to be found is 0."""
+    blocks = {p.label: Block(p.label) for p in ptx_blocks}
+    for p in ptx_blocks:
+        block = blocks[p.label]
+        block.fall = blocks[p.fall] if p.fall else None
+        if p.guard is not None and p.taken != p.fall:
+            block.taken = blocks[p.taken] if p.taken else None
+            block.condition = 0
+        for s in block.successors():
+            s.predecessors.append(block)
+        if p.end is not None:
+            block.origin = origin_of(p.end)
+    return blocks
+
+
+def _translate(t: Translator) -> None:
+    from .operations import HANDLERS
+    handler = HANDLERS.get(t.ins.opcode)
+    try:
+        if handler is None:
+            raise Refused(f"{t.ins.opcode} is not supported")
+        handler(t, t.ins)
+    except Refused as r:
+        t.unit.refusals.append(Unsupported(t.ins, str(r)))
+
+
+def _condition(unit: Unit, registers: Registers, block: Block, p: cfg.PtxBlock) -> None:
+    """What the guard at a block's end reads; a negated guard swaps the two ways."""
+    try:
+        block.condition = Translator(unit, registers, block, p.end).low(Reg(p.guard.reg.name))
+    except Refused as r:
+        unit.refusals.append(Unsupported(p.end, str(r)))
+    if p.guard.negated:
+        block.taken, block.fall = block.fall, block.taken

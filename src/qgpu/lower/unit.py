@@ -5,19 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..machine.description import Machine
-from ..ptx.model import Instruction, Kernel, Module
+from ..ptx.model import Kernel, Module
+from ..ptx.opcodes import Unsupported
 from .ir import Function
 from .launch import LaunchShape
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """An instruction that cannot be lowered, and why. ins None: found after translation, `where` says the place."""
-
-    ins: Instruction | None
-    reason: str
-    where: str = ""
-    line: int = 0
 
 
 @dataclass
@@ -30,4 +21,4 @@ class Unit:
     launch: LaunchShape
     parameters: bytes
     function: Function = field(default_factory=lambda: Function(""))
-    refusals: list[Refusal] = field(default_factory=list)
+    refusals: list[Unsupported] = field(default_factory=list)
