@@ -33,7 +33,7 @@ def _looking_back(x, past, seen, t, ptr, idx, val, bias, r):
     return _form(past[(seen - t) % 3], ptr, idx, val, bias, r)
 
 
-@njit(**OPTIONS)
+@njit(inline="always")
 def _units(x, delta, n_delta, groups, g0, g1, past, seen, f, g, out, tap):
     """Add every unit of groups g0..g1. x: (D,) layer input. Contributions go to delta as (dim, amount). Returns count."""
     fp, fi, fv, fb = f
@@ -66,10 +66,11 @@ def _round_bf16(v):
     bits[0] = (b + np.uint32(0x7FFF) + ((b >> np.uint32(16)) & np.uint32(1))) & np.uint32(0xFFFF0000)
 
 
-@njit(**OPTIONS)
-def _memory(x, delta, n_delta, h, state, past, seen, reads, one, row_groups, head_groups, row, row_number, halves, halve,
-            head_values, value, value_dim, value_tap, const, gate_groups, head_gates, gate, gate_dim, gate_out):
+@njit(inline="always")
+def _memory(x, delta, n_delta, h, state, past, seen, reads, one, parts):
     """One memory head: halve, write the addressed row, read the queried rows through the gates. state: (rows, dims)."""
+    (row_groups, head_groups, row, row_number, halves, halve, head_values, value, value_dim, value_tap, const, gate_groups,
+     head_gates, gate, gate_dim, gate_out) = parts
     rp, ri, rv, rb = row
     vp, vi, vv, vb = value
     gp, gi, gv, gb = gate
@@ -146,7 +147,7 @@ def step(x, delta, history, history_slot, kept, seen, states, unit_part, memory_
         past = history[max(slot, 0)]
         n = _units(x, delta, 0, groups, layer_units[layer], layer_units[layer + 1], past, seen, f, g, out, tap)
         for h in range(layer_heads[layer], layer_heads[layer + 1]):
-            n = _memory(x, delta, n, h, states[h], past, seen, reads, one, *memory_part)
+            n = _memory(x, delta, n, h, states[h], past, seen, reads, one, memory_part)
         if slot >= 0:
             now = past[seen % 3]
             for p in range(kept_ptr[slot], kept_ptr[slot + 1]):
