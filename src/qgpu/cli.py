@@ -6,6 +6,7 @@ Exit status: 0; 1 for a failed launch, check or compilation; 2 for a wrong optio
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -32,6 +33,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. Bad input ends in a message on standard error, never in a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to stop
     try:
         options = build_parser().parse_args(arguments)
         status = options.action(options)

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 from .cli_options import add_machine_option, chosen_machine, count
-from .errors import CheckError, UsageError
+from .errors import CheckError, FaultError, UsageError
 from .machine.encoding import print_block
 from .runtime import trace
 from .runtime.arguments import from_text, to_json, type_name
@@ -82,17 +82,18 @@ def run(options: argparse.Namespace) -> int:
         result = launch(source, spec.kernel, spec.grid, spec.block, spec.args, check=options.check, model=options.model,
                         engine=options.engine, machine=machine, frontend=options.frontend, max_tokens=options.max_tokens,
                         max_steps=options.steps, progress=progress)
-    except CheckError as error:
-        failed = error
-        result = error.result
+    except (CheckError, FaultError) as error:
+        failed, result = error, getattr(error, "result", None)
+        if result is None:
+            raise
     finally:
         progress.close()
     if options.trace:
         trace.write_trace(options.trace, machine, result.tokens, result.setup, block_places(result.program.blocks))
-    if options.json:
-        print(json.dumps(summary(result)))
-    elif options.emit == "tokens":
+    if options.emit == "tokens":
         print_tokens(result)
+    elif options.json and not isinstance(failed, FaultError):
+        print(json.dumps(summary(result)))
     elif failed is None:
         report(result, before)
     if failed is not None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
+from .. import engine as engines
 from ..errors import FaultError, QgpuError, UsageError
 from ..lower import Program
 from ..machine.description import ARTICLE, Machine
@@ -63,9 +66,9 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
     grid, block: an int or up to three.
     args:       in parameter order: NumPy arrays of i8 u8 i16 u16 i32 u32 i64 u64, updated in place, and ints.
     check:      compare every generated token with the machine interpreter's, and the memory with the PTX interpreter's.
-    model:      folder of an exported checkpoint; by default the machine is compiled (and cached).
-    engine:     "sparse", "dense", or an engine to use as it is.
-    machine:    its description; the preset `article` by default.
+    model:      folder of an exported checkpoint, which Qwen's forward pass runs; by default the machine is compiled (and cached).
+    engine:     "sparse", "dense" (the same bits), or an engine to use as it is. Not read where model is given.
+    machine:    its description; the model's, or the preset `article`, by default.
     frontend:   CUDA compiler to use; the first that is installed by default.
     max_tokens: generated tokens after which the launch is given up.
     max_steps:  instructions that the PTX interpreter may run for the check.
@@ -74,7 +77,8 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
     launch that goes wrong, CheckError for one that differs from the reference. Both of these carry the LaunchResult so far
     as `.result`, and leave the arrays as they were.
     """
-    machine = ARTICLE if machine is None else machine
+    if machine is None:
+        machine = ARTICLE if model is None else _checkpoints().checkpoint_machine(model)
     opened = source if isinstance(source, Source) else open_source(source)
     if max_tokens < 1:
         raise UsageError(f"{max_tokens} tokens are no limit", where="max_tokens", fix="give at least 1")
@@ -83,7 +87,8 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
     refuse_shared_memory(args)
     arguments = [a if isinstance(a, np.ndarray) else int(a) for a in args]
     ready = prepare(opened, kernel, dimensions(grid, "grid"), dimensions(block, "block"), arguments, machine, frontend)
-    runner = make_engine(machine, engine, model)
+    with progress.waiting(f"preparing the layers of machine {machine.name}") if progress else nullcontext():
+        runner = make_engine(machine, engine, model)
     ids = list(ready.setup)
     result = LaunchResult(ready.kernel.short_name, ready.grid, ready.block, arguments, ids, len(ids), 0.0, machine, ready.program,
                           Check() if check else None)
@@ -102,7 +107,8 @@ def _run(runner: Engine, ready: Prepared, result: LaunchResult, max_tokens: int,
     ids, start = result.tokens, time.perf_counter()
     stopped, fault = "LIMIT", None
     try:
-        token = runner.feed(ids)
+        with progress.waiting(f"reading the setup, {len(ids):,} tokens") if progress else nullcontext():
+            token = runner.feed(ids)
         result.setup_seconds = time.perf_counter() - start
         stopped = generate(runner, ready.machine, ids, token, max_tokens, progress)
     except FaultError as error:  # the model wrote no token at all; the first wrong one may lie before that
@@ -130,8 +136,15 @@ def make_engine(machine: Machine, engine: str | Engine, model: str | Path | None
         return engine
     if engine not in ("sparse", "dense"):
         raise UsageError(f"no engine is called {engine!r}", fix="use sparse or dense")
-    from .. import engine as engines  # brings the just-in-time compiler with it, which is slow to import
-    return engines.make_engine(machine, kind=engine) if model is None else engines.make_engine(machine, kind=engine, model=model)
+    if model is not None:
+        return _checkpoints().ModelEngine(model, machine)
+    return engines.make_engine(machine, kind=engine)
+
+
+def _checkpoints() -> ModuleType:
+    """The module for checkpoints, imported when one is used: it brings the just-in-time compiler, which is slow to load."""
+    from . import model_engine
+    return model_engine
 
 
 def _stopped(how: str, ready: Prepared, ids: list[int], max_tokens: int) -> FaultError:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 FIRST = 1.0
@@ -16,17 +18,31 @@ BETWEEN_TTY, BETWEEN_PLAIN = 0.5, 10.0
 class Progress:
     """Counts generated tokens and shows them with their speed. Call `begin`, then `step` after each token, and `close` at the end."""
 
-    def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.perf_counter, first: float = FIRST) -> None:
         self.stream = sys.stderr if stream is None else stream
-        self.clock = clock
+        self.clock, self.first = clock, first
         self.terminal = self.stream.isatty()
         self.tokens, self.shown = 0, False
         self.start = self.next_at = 0.0
 
+    @contextmanager
+    def waiting(self, text: str) -> Iterator[None]:
+        """Say what is being done, if it takes longer than a second."""
+        def show() -> None:
+            self.stream.write(text + "\n")
+            self.stream.flush()
+        timer = threading.Timer(self.first, show)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
     def begin(self) -> None:
         """The model starts to write."""
         self.tokens, self.start = 0, self.clock()
-        self.next_at = self.start + FIRST
+        self.next_at = self.start + self.first
 
     def step(self) -> None:
         """One more token was generated."""

@@ -1,0 +1,89 @@
+"""An exported checkpoint as an engine: Qwen's own forward pass over the tensors that lie in a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..bf16 import encode
+from ..compile.cache import compiled_weights
+from ..compile.export import layer_tensors
+from ..errors import CheckpointError, UsageError
+from ..machine.description import ARTICLE, WORD, Machine
+from ..machine.tokens import Vocabulary
+from ..qwen import Model, load
+
+AGAIN = "write it again with qgpu export"
+FIRST_BIT = 2
+"""Value dimension of a memory row's bit 0; the two before it hold constants."""
+ONE = 128.0
+"""What a 1 bit is in the recurrent state."""
+
+
+def checkpoint_machine(folder: str | Path) -> Machine:
+    """The machine that a checkpoint was made for, as its config.json says. Raises CheckpointError."""
+    path = Path(folder) / "config.json"
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        fields = data["qgpu_machine"]
+        machine = Machine(**{k: tuple(v) if isinstance(getattr(ARTICLE, k), tuple) else v for k, v in fields.items()})
+        return machine.validate()
+    except (OSError, ValueError) as e:
+        raise CheckpointError("this is not a checkpoint folder", where=str(path), why=str(e), fix="give a folder that qgpu export wrote") from None
+    except (KeyError, TypeError, AttributeError):
+        raise CheckpointError("this checkpoint holds no machine of qgpu", where=str(path), fix="give a folder that qgpu export wrote") from None
+    except UsageError as e:
+        raise CheckpointError(e.what, where=str(path), why=e.why, fix=AGAIN) from None
+
+
+class ModelEngine:
+    """One token stream on a loaded checkpoint. Implements runtime.engine_api.Engine."""
+
+    def __init__(self, folder: str | Path, machine: Machine) -> None:
+        """Load the checkpoint for a machine. Raises CheckpointError where it is damaged or made for another one."""
+        if checkpoint_machine(folder) != machine:
+            raise CheckpointError(f"this checkpoint was made for another machine than {machine.name!r}", where=str(folder),
+                                  fix="leave --machine out, or export again for this machine")
+        self.machine = machine
+        self.vocabulary = Vocabulary(machine).size
+        self.model: Model = load(folder)
+        self.memory = _global_memory(self.model, machine, str(folder))
+        self.reset()
+
+    def reset(self) -> None:
+        """Empty recurrent and conv states."""
+        self.cache = self.model.new_cache()
+
+    def fork(self) -> "ModelEngine":
+        """A second stream that continues from here; weights are shared."""
+        other = object.__new__(ModelEngine)
+        other.__dict__.update(self.__dict__)
+        other.cache = self.cache.copy()
+        return other
+
+    def feed(self, ids: Sequence[int]) -> int:
+        """Consume token ids in one call; the id that the model writes next."""
+        logits = self.model.forward(ids, self.cache, last=True)[0]  # (vocab,)
+        return int(np.argmax(logits[:self.vocabulary]))
+
+    def read_global(self, words: int) -> list[int]:
+        """Global memory's first words, 32-bit unsigned, from the recurrent state."""
+        layer, head = self.memory
+        state = self.cache.layers[layer].state[head]  # (Dk, Dv): a row a word
+        bits = np.rint(state[:words, FIRST_BIT:FIRST_BIT + WORD] / ONE).astype(np.uint64)  # (words, 32)
+        return (bits << np.arange(WORD, dtype=np.uint64)).sum(1).tolist()
+
+
+def _global_memory(model: Model, machine: Machine, where: str) -> tuple[int, int]:
+    """(layer, head) of a head that holds global memory, in the compiled weights; the checkpoint must have the same there."""
+    compiled = compiled_weights(machine)
+    layer, head = next((i, h) for i, one in enumerate(compiled.layers) for h, kind in enumerate(one.head_kinds)
+                       if kind.endswith(".memory"))
+    tensors = layer_tensors(machine, compiled.layers[layer])
+    wanted = encode(tensors["linear_attn.in_proj_qkv.weight"])  # (3 heads * head_dim, D)
+    if not np.array_equal(getattr(model.weights.layers[layer], "qkv", None) if layer < len(model.weights.layers) else None, wanted):
+        raise CheckpointError("this checkpoint is not what this version of qgpu compiles", where=where, fix=AGAIN)
+    return layer, head
