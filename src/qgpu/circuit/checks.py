@@ -122,12 +122,13 @@ def partial_sums(f: Form) -> tuple[int | Fraction, int | Fraction]:
 
 
 # ---- by proof -------------------------------------------------------------------------------------------------------
-def check_static(c: Circuit, codes: Iterable[Signal] = (), outputs: Iterable[Signal] = ()) -> list[str]:
+def check_static(c: Circuit, codes: Iterable[Signal] = (), outputs: Iterable[Signal] = (),
+                 parts: dict[Signal, tuple[float, float]] | None = None) -> list[str]:
     """Everything that cannot be proved exact from declared ranges and one-hot groups, in words (empty: all is proved).
 
     Declared ranges are taken as given. codes: signals known to be -1 or +1 (never 0), so that half of one plus a half is a bit.
     outputs: signals whose size and sums are not looked at. Also proves that contributions to a signal may be spread
-    over layers in any way that keeps ties together.
+    over layers in any way that keeps ties together; parts, if given, receives the least and greatest value on the way.
     """
     codes, outputs = frozenset(codes), frozenset(outputs)
     known: dict = {}
@@ -162,23 +163,27 @@ def check_static(c: Circuit, codes: Iterable[Signal] = (), outputs: Iterable[Sig
         if reach.get(s, 0) * grain.get(s, 1) + 256 >= 1 << SUM_BITS:
             problems.append(f"signal {s.name}: its contributions need more than {SUM_BITS} bits")
     for s, by_tie in atoms.items():
-        problems += [] if s in outputs else _split_problems(s, by_tie)
+        if s not in outputs:
+            found, between = _split_problems(s, by_tie)
+            problems += found
+            if parts is not None:
+                parts[s] = between
     return problems
 
 
-def _split_problems(s: Signal, by_tie: Mapping[int, list[tuple]]) -> list[str]:
-    """Whether every part of the contributions to s, ties kept whole, leaves an integer of 8 bits.
+def _split_problems(s: Signal, by_tie: Mapping[int, list[tuple]]) -> tuple[list[str], tuple[float, float]]:
+    """Whether every part of the contributions to s, ties kept whole, leaves an integer of 8 bits; the least and the greatest.
 
     A base is complete before its continuation starts. A signal with a single tie has no parts.
     """
     if len(by_tie) == 1:
-        return []
+        return [], (min(s.lo, 0), max(s.hi, 0))
     low, high = (s.base.lo, s.base.hi) if s.base is not None else (0, 0)
     for members in by_tie.values():
         if len(members) == 1:
             u, w, limits, boxes = members[0]
             if not all(_whole(u, w, box) for box in boxes):
-                return [f"signal {s.name}: {_say(u, f'{w} of a product may be a fraction')}"]
+                return [f"signal {s.name}: {_say(u, f'{w} of a product may be a fraction')}"], (low, high)
             size = limits.h
         else:
             size = _pair_size(members)
@@ -188,8 +193,8 @@ def _split_problems(s: Signal, by_tie: Mapping[int, list[tuple]]) -> list[str]:
         change = float(members[0][1]) * size
         low, high = low + min(change, 0), high + max(change, 0)
     if low < -256 or high > 256:
-        return [f"signal {s.name}: parts of its sum may reach {low:g} or {high:g}: more than 8 bits"]
-    return []
+        return [f"signal {s.name}: parts of its sum may reach {low:g} or {high:g}: more than 8 bits"], (low, high)
+    return [], (low, high)
 
 
 def _whole(u: Unit, w, box: "Box") -> bool:

@@ -17,6 +17,7 @@ from .compiler import CircuitWeights, compile_machine
 from .tensors import CompiledLayer, Coo
 
 MATRICES = ("qkv", "z", "a", "b", "out")
+FACTS = ("head_kinds", "head_notes", "units", "groups", "peak")
 VECTORS = ("conv", "a_log", "dt_bias", "norm_in", "low", "high")
 
 
@@ -57,7 +58,7 @@ def write(path: Path, w: CircuitWeights) -> None:
     arrays: dict[str, np.ndarray] = {"codes": w.codes}
     meta = {"code_dims": w.code_dims, "constants": w.constants, "reserved": w.reserved, "layers": []}
     for i, layer in enumerate(w.layers):
-        meta["layers"].append({"head_kinds": layer.head_kinds, "units": layer.units,
+        meta["layers"].append({**{n: getattr(layer, n) for n in FACTS},
                                "shapes": {n: getattr(layer, n).shape for n in MATRICES}})
         for n in MATRICES:
             coo: Coo = getattr(layer, n)
@@ -90,5 +91,5 @@ def read(path: Path, m: Machine) -> CircuitWeights:
                 at, val = data[f"{i}.{n}.at"], data[f"{i}.{n}.val"]
                 parts[n] = Coo(tuple(info["shapes"][n]), at[0].tolist(), at[1].tolist(), val.tolist())
             vectors = {n: data[f"{i}.{n}"] for n in VECTORS}
-            layers.append(CompiledLayer(**parts, **vectors, head_kinds=info["head_kinds"], units=info["units"]))
+            layers.append(CompiledLayer(**parts, **vectors, **{n: info[n] for n in FACTS}))
         return CircuitWeights(m, layers, data["codes"], meta["code_dims"], meta["constants"], meta["reserved"])

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..circuit.core import Signal
 from ..circuit.machine import MachineCircuit, build_machine
 from ..circuit.records import code_table
 from ..errors import CompileError
 from ..machine.description import Machine
+from .exactness import check_circuit, check_layers, check_reuse, refuse
 from .layout import Layout, lay_out
 from .schedule import Schedule, schedule
 from .tensors import RESIDUAL_CONSTANT, CompiledLayer, write_layers
@@ -52,12 +54,15 @@ class Compiled:
 def compile_machine(m: Machine, *, window: int = 2, spare_units: int = 126) -> Compiled:
     """Compile machine m. Raises CompileError where ranges break exactness or a budget does not suffice."""
     mc = build_machine(m.validate())
+    parts: dict[Signal, tuple[float, float]] = {}
+    refuse(m, check_circuit(mc, parts))
     keep = set(mc.next_code)
     sched = schedule(mc.circuit, m, keep, window=window, spare_units=spare_units)
     layout = lay_out(mc.circuit, m, sched, mc.records.code, keep)
     layers = write_layers(mc.circuit, m, sched, layout)
     if len(layers) + 1 > MAX_LAYERS:
         raise CompileError(f"machine {m.name} needs {len(layers)} layers", why=f"the budget is {MAX_LAYERS - 1} and one of attention")
+    refuse(m, check_reuse(layout, parts) + check_layers(m, layers, layout.constants))
     weights = CircuitWeights(m, layers, np.asarray(code_table(m), np.int8),
                              [layout.dim_of[s] for s in mc.records.code], layout.constants, layout.reserved)
     return Compiled(weights, mc, sched, layout)

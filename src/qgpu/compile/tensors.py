@@ -64,7 +64,8 @@ class CompiledLayer:
 
     qkv (2*Kd + Vd, D), z (Vd, D), a (heads, D), b (heads, D), out (D, Vd): nonzeros. conv (2*Kd + Vd, 4) float32.
     a_log, dt_bias (heads,); norm_in (D,): the stored w of 1 + w. low, high (D,): declared range of every dim at
-    the layer's input on machine tokens.
+    the layer's input on machine tokens. head_kinds: "logic" or the memory head's name; head_notes: what each does. units: how
+    many there are; groups: how many by the part of the circuit they belong to. peak: residual dims in use after the layer.
     """
 
     qkv: Coo
@@ -80,6 +81,14 @@ class CompiledLayer:
     units: int
     low: np.ndarray
     high: np.ndarray
+    head_notes: list[str] = field(default_factory=list)
+    groups: dict[str, int] = field(default_factory=dict)
+    peak: int = 0
+
+    @property
+    def nonzeros(self) -> int:
+        """Weights that are not zero, in all matrices and the convolution."""
+        return sum(x.nonzeros for x in (self.qkv, self.z, self.a, self.b, self.out)) + int(np.count_nonzero(self.conv))
 
 
 class LayerWriter:
@@ -124,13 +133,14 @@ class LayerWriter:
         self.layer.conv[channel] = 0
         self.layer.conv[channel, 3 - tap] = 1.0
 
-    def start_head(self, kind: str) -> int:
+    def start_head(self, kind: str, note: str = "") -> int:
         """Number of a fresh head: beta is 1, text is silenced."""
         h = self.head
         self.head += 1
         if h >= self.m.heads:
             raise CompileError(f"{self.where} needs more than {self.m.heads} heads")
         self.layer.head_kinds.append(kind)
+        self.layer.head_notes.append(note)
         self.put_form(self.layer.b, h, Form({}, 1), SCALE, "beta")
         n = self.m.head_dim
         for base in (0, self.k_at):
@@ -160,10 +170,12 @@ class LayerWriter:
             for s, w in u.outs:
                 self.put_out(h * n + j, s, w, what)
         self.layer.units += len(units)
+        for u in units:
+            self.layer.groups[u.group] = self.layer.groups.get(u.group, 0) + 1
 
     def memory_head(self, head: MemoryHead) -> None:
         """An addressed store."""
-        h, n = self.start_head(head.name), self.m.head_dim
+        h, n = self.start_head(head.name, head.note), self.m.head_dim
         if len(head.value) > n - CONST_DIMS or max([*head.key, *head.query], default=0) >= n - 2:
             raise CompileError(f"memory head {head.name} is too large", where=self.where)
         for base, forms, tap in ((0, head.query, 0), (self.k_at, head.key, head.key_tap)):
@@ -203,5 +215,6 @@ def write_layers(c: Circuit, m: Machine, sched: Schedule, layout: Layout) -> lis
         units = sorted(units, key=lambda u: u.group)
         for at in range(0, len(units), room):
             w.logic_head(units[at:at + room])
+        w.layer.peak = layout.peak[i]
         out.append(w.layer)
     return out
