@@ -11,7 +11,7 @@ from ..machine.encoding import Block as MachineBlock
 from ..machine.encoding import encode, print_block
 from ..ptx.model import Kernel, Module
 from . import emit, expand, fuse, hoist, induction, layout, leave_ssa, legalise, rematerialise, report, simplify, translate
-from .ir import Function, clone, print_function
+from .ir import EFFECTS, Function, clone, print_function
 from .launch import LaunchShape, check_launch, parameter_bytes
 from .liveness import liveness
 from .packing import CannotPack, Packer
@@ -85,6 +85,9 @@ def lower(module: Module, kernel: str | None, machine: Machine, launch: LaunchSh
 
 def _place(unit: Unit, hook: Hook | None) -> list[MachineBlock]:
     """The second half, in the first mode that fits the machine."""
+    needed = _fewest_blocks(unit)
+    if needed > unit.machine.blocks:
+        raise emit.TooManyBlocks(unit.machine, unit.kernel.short_name, needed)
     failures: list[LoweringError] = []
     for mode in MODES:
         function = clone(unit.function)
@@ -97,6 +100,16 @@ def _place(unit: Unit, hook: Hook | None) -> list[MachineBlock]:
     if not failures:
         raise LoweringError(f"kernel {unit.kernel.short_name} does not fit blocks of {unit.machine.stages} instructions")
     raise min(failures, key=lambda e: getattr(e, "needed", 0))
+
+
+def _fewest_blocks(unit: Unit) -> int:
+    """Machine blocks that no packing can do without: one a store, and room for everything that is not computed again anyway."""
+    total = 0
+    for block in unit.function.blocks:
+        stores = sum(op.kind == "st" for op in block.ops)
+        fixed = sum(op.kind in EFFECTS or rematerialise.steps(op) > rematerialise.MOST_STEPS for op in block.ops if op.kind != "fence")
+        total += max(stores, -(-fixed // unit.machine.stages))
+    return total
 
 
 def _place_in_mode(unit: Unit, function: Function, mode: Mode, hook: Hook | None) -> list[MachineBlock]:

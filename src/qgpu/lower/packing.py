@@ -21,6 +21,9 @@ from .rematerialise import MOST_STEPS, steps
 
 BEAM = 16
 CANDIDATES = 250
+WIDE = 24
+"""Operations of a basic block beyond which the search narrows: fewer states, fewer sets, and only the next WINDOW operations."""
+WINDOW = 14
 
 
 @dataclass
@@ -192,18 +195,21 @@ class Packer:
         out: list[int] = []
         n = len(self.real)
         last = self.index[self.branch] if self.branch is not None else -1
+        nearest = [k for k in range(n) if not done >> k & 1][:n if n <= WIDE else WINDOW]
+        limit = CANDIDATES if n <= WIDE else CANDIDATES // 3
 
         def extend(chosen: int, start: int, size: int) -> None:
-            if len(out) >= CANDIDATES:
+            if len(out) >= limit:
                 return
-            for k in range(start, n):
-                if done >> k & 1 or self.data[k] & ~(done | chosen) or self.strict[k] & ~done:
+            for at in range(start, len(nearest)):
+                k = nearest[at]
+                if self.data[k] & ~(done | chosen) or self.strict[k] & ~done:
                     continue
                 new = chosen | 1 << k
                 if self._stages(new) is None:
                     continue
                 if size + 1 < self.machine.stages:
-                    extend(new, k + 1, size + 1)
+                    extend(new, at + 1, size + 1)
                 if last >= 0 and new >> last & 1 and done | new != self.full:
                     continue
                 if all(not self.soft[j] & ~(done | new) for j in _bits(new)):
@@ -216,7 +222,7 @@ class Packer:
         if not self.real:
             return []
         n = len(self.real)
-        beam = BEAM if n <= 24 else max(3, BEAM * 24 // n // 2)
+        beam = BEAM if n <= WIDE else max(3, BEAM * WIDE // n // 2)
         tie = count()
         best: dict[int, tuple[int, int, int, int]] = {0: (0, next(tie), 0, 0)}  # done -> cost, tie, before, chosen
         levels: list[list[int]] = [[] for _ in range(n + 1)]
