@@ -94,6 +94,8 @@ class CompiledLayer:
 class LayerWriter:
     """Writes one layer's heads."""
 
+    hold = COUNT_HOLD
+
     def __init__(self, m: Machine, layout: Layout, number: int) -> None:
         d, kd, where = m.hidden, m.heads * m.head_dim, f"layer {number}"
         self.m, self.layout, self.where = m, layout, where
@@ -142,12 +144,16 @@ class LayerWriter:
         self.layer.head_kinds.append(kind)
         self.layer.head_notes.append(note)
         self.put_form(self.layer.b, h, Form({}, 1), SCALE, "beta")
+        self.silence(h)
+        return h
+
+    def silence(self, h: int) -> None:
+        """The last two rows of q and of k read the reserved dims: on text their squares overflow, so no row is addressed."""
         n = self.m.head_dim
         for base in (0, self.k_at):
             for row, sign in ((n - 2, 1.0), (n - 1, -1.0)):
                 self.layer.qkv.put(base + h * n + row, self.layout.reserved[0], sign * SILENCE)
                 self.layer.qkv.put(base + h * n + row, self.layout.reserved[1], sign * SILENCE)
-        return h
 
     def put_constants(self, h: int, form: Form) -> None:
         for j in range(CONST_DIMS):
@@ -194,7 +200,7 @@ class LayerWriter:
             self.layer.dt_bias[h] = KEEP
         else:
             self.layer.dt_bias[h] = 0.0
-            self.put_form(self.layer.a, h, COUNT_HOLD * (1 - head.halve), 1.0, head.name)
+            self.put_form(self.layer.a, h, self.hold * (1 - head.halve), 1.0, head.name)
 
     def put_out(self, column: int, s: Signal, weight, what: str) -> None:
         value = float(weight) * OUT_SCALE
