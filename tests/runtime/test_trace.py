@@ -45,8 +45,7 @@ def test_meanings(stream):
             "a value = 5000", "global word 2 (address 65544) becomes 5000", "5 threads in 2 warps, 1 of them in the last",
             "warp 0 starts, threads 0 to 3", "block 0 runs for lanes 0, 1, 2, 3 of warp 0",
             "stage 2 result of lane 1 (thread 1), register r1 = 65540", "stage 3 result of lane 2 (thread 2), register r2 = 5000",
-            "block 1 runs for lanes 0, 3 of warp 0, k.cu:9; lane 0 branches to block 1; lane 1 goes on to block 2; "
-            "lane 2 goes on to block 2; lane 3 branches to block 1",
+            "block 1 runs for lanes 0, 3 of warp 0, k.cu:9; lanes 1, 2 go on to block 2; lanes 0, 3 branch to block 1",
             "bits 0 to 10 of store data of lane 3 (thread 3); more follow",
             "store data of lane 3 (thread 3) = -7000 (0xffffe4a8)", "global word 3 (address 65548) becomes -7000 (0xffffe4a8), stored by lane 3",
             "warp 1 starts, threads 4 to 4", "block 0 runs for lane 0 of warp 1", "the launch ends"):

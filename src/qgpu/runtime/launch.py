@@ -79,6 +79,7 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
     """
     if machine is None:
         machine = ARTICLE if model is None else _checkpoints().checkpoint_machine(model)
+    machine.validate()
     opened = source if isinstance(source, Source) else open_source(source)
     if max_tokens < 1:
         raise UsageError(f"{max_tokens} tokens are no limit", where="max_tokens", fix="give at least 1")

@@ -118,10 +118,13 @@ class Narrator:
         m = self.machine
         block, outcome = token.fields
         moved = []
-        for lane, o in enumerate(outcome):
-            if o:
-                self.targets[lane] = self._field("taken" if o == 2 else "fall")
-                moved.append(f"lane {lane} {'branches' if o == 2 else 'goes on'} to {self._place(self.targets[lane])}")
+        for o, one, more, field in ((1, "goes on", "go on", "fall"), (2, "branches", "branch", "taken")):
+            lanes = [lane for lane in range(m.lanes) if outcome[lane] == o]
+            target = self._field(field)
+            for lane in lanes:
+                self.targets[lane] = target
+            if lanes:
+                moved.append(f"{_lanes(lanes)} {one if len(lanes) == 1 else more} to {self._place(target)}")
         active = [lane for lane in range(m.lanes) if self.targets[lane] == block]
         self.block = block
         self.due.clear()
@@ -131,8 +134,7 @@ class Narrator:
         if self._field("store"):
             for lane in active:
                 self.due.extend((("data", 0, lane), ("mem", 0, lane)))
-        who = "lane" + "s" * (len(active) != 1) + " " + ", ".join(map(str, active)) if active else "no lane"
-        text = f"block {block} runs for {who} of warp {self.warp}"
+        text = f"block {block} runs for {_lanes(active)} of warp {self.warp}"
         if block in self.lines:
             text += f", {self.lines[block]}"
         return "; ".join([text, *moved])
@@ -153,6 +155,11 @@ class Narrator:
         word, low, width = self.machine.header_fields[name]
         words = self.program.get(self.block if self.block is not None else -1)
         return words[word] >> low & ((1 << width) - 1) if words else 0
+
+
+def _lanes(lanes: Sequence[int]) -> str:
+    """"lane 2", "lanes 0, 3" or "no lane"."""
+    return f"lane{'s' * (len(lanes) > 1)} {', '.join(map(str, lanes))}" if lanes else "no lane"
 
 
 def records(machine: Machine, ids: Sequence[int], setup: int, lines: Mapping[int, str] | None = None) -> Iterator[dict]:
