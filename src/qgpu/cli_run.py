@@ -47,7 +47,7 @@ def register(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--check", action="store_true", help="compare every token and the memory with the reference interpreters")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else on standard output")
     parser.add_argument("--engine", choices=("sparse", "dense"), default="sparse", help="how the layers are computed; same bits")
-    parser.add_argument("--model", metavar="DIR", help="a checkpoint that qgpu export wrote, instead of compiling the machine")
+    parser.add_argument("--model", metavar="DIR", help="run a checkpoint that qgpu export wrote, through Qwen's own forward pass; slow")
     parser.add_argument("--trace", metavar="OUT", help="write one JSON line a token, with its meaning")
     parser.add_argument("--emit", choices=("ptx", "blocks", "tokens"), help="print the compiled PTX, the machine's blocks, or every token")
     parser.add_argument("--frontend", metavar="NAME", help="CUDA compiler: zig, clang, nvcc or nvrtc (default: the first that is there)")
