@@ -37,6 +37,7 @@ class Classes:
 def run(function: Function, weak: bool, isolate: bool) -> Classes:
     """Insert copies and return the classes. weak: see `interference`. isolate: every phi gets copies through temporaries."""
     _rotate(function)
+    _share_starts(function)
     classes = Classes()
     live = liveness(function)
     clashes = interference(function, live, weak)
@@ -98,6 +99,28 @@ def _rotate(function: Function) -> None:
                     if dominates(idom, source, p):
                         for phi in block.phis:
                             phi.args[j] = copies.get(phi.args[j], phi.args[j])
+
+
+def _share_starts(function: Function) -> None:
+    """Where a branch leads to phis on both sides that take the same constant and can share a register, set it before the branch."""
+    clashes = interference(function, liveness(function), weak=False)
+    idom = immediate_dominators(function.blocks[0])
+    for source in function.blocks:
+        if len(source.successors()) != 2 or any(dominates(idom, s, source) for s in source.successors()):
+            continue
+        one, other = source.successors()
+        at, other_at = one.predecessors.index(source), other.predecessors.index(source)
+        for phi in one.phis:
+            value = phi.args[at]
+            if isinstance(value, Op):
+                continue
+            for twin in other.phis:
+                same = twin.args[other_at] is value or isinstance(value, int) and twin.args[other_at] == value
+                if same and twin not in clashes[phi]:
+                    copy = _copy(value, phi, source)
+                    source.ops.append(copy)
+                    phi.args[at] = twin.args[other_at] = copy
+                    break
 
 
 def _copy(value: Value, phi: Op, place: Block) -> Op:
