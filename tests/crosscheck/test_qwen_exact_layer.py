@@ -117,6 +117,12 @@ def expected(tokens, embed, forms):
     return out
 
 
+def widened(layer):
+    """The same layer with float32 arrays that hold the bf16 numbers."""
+    fields = {name: None if tensor is None else decode(tensor) for name, tensor in vars(layer).items()}
+    return type(layer)(**fields)
+
+
 @pytest.fixture
 def residuals(monkeypatch):
     """What each fast forward leaves in the residual stream. (A hook would make it take the naive functions.)"""
@@ -139,25 +145,27 @@ def test_every_bit(tmp_path, seed, residuals):
     theirs = transformers.Qwen3_5ForCausalLM.from_pretrained(tmp_path, dtype=torch.bfloat16).eval()
     cfg, weights = load_weights(tmp_path)
     model = FastModel(cfg, weights)
+    embed = decode(weights.embed)
+    wide = Weights(embed, [widened(layer) for layer in weights.layers], decode(weights.norm), embed)
     rng = np.random.default_rng(seed)
     tokens = rng.integers(0, MACHINE + TEXT, 150)
     text = tokens >= MACHINE
-    embed = decode(weights.embed)
     added = expected(tokens, embed, forms)
     assert (added[:, :UNITS] > 1).sum() > 1000 and added[:, UNITS:].sum() > 50
-    for split in ([150], [70, 1, 1, 64, 14], [1] * 150):  # the second layer is all zeros and adds nothing
+    for split in ([150], [70, 1, 1, 64, 14], [1] * 40):  # the second layer is all zeros and adds nothing
         cache, plain_cache, fast_cache = None, new_cache(cfg), new_cache(cfg)
         judged, plain = [], Recorder(lambda name: name == "blocks.1.hook_resid_post")
         residuals.clear()
-        for part in np.split(tokens, np.cumsum(split)[:-1]):
+        n = sum(split)
+        for part in np.split(tokens[:n], np.cumsum(split)[:-1]):
             with torch.no_grad():
                 result = theirs(torch.from_numpy(part)[None], cache=cache, use_cache=True, output_hidden_states=True)
             cache = result.cache
             judged.append(result.hidden_states[1][0].float().numpy())
-            naive.forward(part, weights, cfg, plain_cache, hook=plain)
-            model.forward(part, fast_cache)
-        judged = np.concatenate(judged)  # (150, D)
+            naive.forward(part, wide, cfg, plain_cache, hook=plain, last=True)
+            model.forward(part, fast_cache, last=True)
+        judged = np.concatenate(judged)  # (n, D)
         for ours in (np.concatenate(plain["blocks.1.hook_resid_post"]), np.concatenate(residuals)):
             assert np.array_equal(ours.view(np.uint32), judged.view(np.uint32))
-        assert np.array_equal(judged[text], embed[tokens[text]])
-        assert np.array_equal(judged[:, OUT : OUT + UNITS + 4][~text], added[~text])
+        assert np.array_equal(judged[text[:n]], embed[tokens[:n][text[:n]]])
+        assert np.array_equal(judged[:, OUT : OUT + UNITS + 4][~text[:n]], added[:n][~text[:n]])
