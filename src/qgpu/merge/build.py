@@ -77,7 +77,7 @@ def merge(base: str | Path, out: str | Path, machine: Machine = ARTICLE, *, forc
     try:
         digests, nbytes = write_tensors(opened, placed, choice.head_scale, work, say)
         say("writing configs")
-        write_configs(opened, placed, work)
+        write_configs(opened, placed, work, digests["circuit"])
         report = make_report(opened, placed, choice.head_scale, proof, digests, nbytes, time.perf_counter() - began)
         write_json(work / REPORT, report)
         work.chmod(0o777 & ~umask())
@@ -176,7 +176,7 @@ def moved(name: str, prefix: str, shift: int) -> str:
 
 
 # ---- configs --------------------------------------------------------------------------------------------------------
-def write_configs(base: Base, placed: Placed, folder: Path) -> None:
+def write_configs(base: Base, placed: Placed, folder: Path, digests: dict[str, str]) -> None:
     """Config, generation config, tokenizer, sidecar, notice; every other small file of the model as it is."""
     m, first = placed.weights.machine, base.vocabulary
     vocabulary = Vocabulary(m)
@@ -187,7 +187,7 @@ def write_configs(base: Base, placed: Placed, folder: Path) -> None:
     own = generation.get("suppress_tokens") or []
     write_json(folder / "generation_config.json", {**generation, "suppress_tokens": [*own, *range(first, first + vocabulary.size)]}, indent=None)
     extend_tokenizer(base.folder, folder, m, first)
-    write_sidecar(folder, describe(placed, first))
+    write_sidecar(folder, describe(placed, first, digests))
     (folder / NOTICE).write_text(notice(base, placed), encoding="utf-8")
     for path in sorted(base.folder.iterdir()):
         if path.is_file() and not (folder / path.name).exists() and path.name not in REPLACED and not path.name.endswith(LEFT_OUT):
@@ -227,7 +227,7 @@ def make_report(base: Base, placed: Placed, head_scale: float, proof: Proof, dig
         "base_vocabulary": base.vocabulary, "machine_tokens": len(placed.weights.codes),
         "placement": {"constants": p.constants, "silence": p.silence, "code": p.code, "ones": p.ones, "ballast": p.ballast,
                       "scale": p.scale, "first_gain": p.gain, "output_exponent": p.exponent, "head_scale": head_scale},
-        "proof": proof.as_dict(), "bytes": nbytes, "seconds": round(seconds, 1), "sha256": digests,
+        "proof": proof.as_dict(), "bytes": nbytes, "seconds": round(seconds, 1), "sha256": digests["base"],
     }
 
 

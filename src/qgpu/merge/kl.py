@@ -51,6 +51,8 @@ def compare(base: Model, merged: Merged, texts: Iterable[Sequence[int]], *, skip
     """
     out, sums = Comparison(), np.zeros(3)
     model, v = merged.text if skip else merged.model, merged.first
+    left = np.ones(merged.model.cfg.vocab_size, bool)                       # what suppression leaves of the machine's tokens
+    left[[i for i in merged.model.suppress if i >= v]] = False
     for ids in texts:
         ours, theirs = model.new_cache(), base.new_cache()
         for at in range(0, len(ids), most):
@@ -59,12 +61,10 @@ def compare(base: Model, merged: Merged, texts: Iterable[Sequence[int]], *, skip
             out.tokens += len(a)
             out.logits += a.size
             out.different += int((a.view(np.uint32) != np.ascontiguousarray(b[:, :v]).view(np.uint32)).sum())
-            p = log_softmax(a.astype(np.float64))
-            suppressed = b.astype(np.float64)
-            suppressed[:, list(merged.model.suppress)] = -np.inf
-            for k, (name, q) in enumerate((("base", log_softmax(b[:, :v].astype(np.float64))), ("extended", log_softmax(b.astype(np.float64))),
-                                           ("suppressed", log_softmax(suppressed)))):
-                kl = (np.exp(p) * (p - q[:, :v])).sum(axis=1)               # (n,)
+            p, b = log_softmax(a.astype(np.float64)), b.astype(np.float64)
+            for k, (name, part) in enumerate((("base", b[:, :v]), ("extended", b), ("suppressed", b[:, left]))):
+                q = log_softmax(np.ascontiguousarray(part))[:, :v]          # (n, V)
+                kl = (np.exp(p) * (p - q)).sum(axis=1)                      # (n,)
                 sums[k] += kl.sum()
                 setattr(out, f"{name}_max", max(getattr(out, f"{name}_max"), float(kl.max())))
     if out.tokens:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +18,7 @@ from ..compile.tensors import CompiledLayer, Coo
 from ..errors import CheckpointError, UsageError
 from ..machine.description import ARTICLE, Machine, as_dict
 from ..qwen.config import read_json
+from ..qwen.tensors import open_folder
 from ..qwen.weights import LinearLayer, Weights
 
 NAME = "qgpu_circuit.json"
@@ -25,8 +27,8 @@ FORMAT = 1
 MATRICES = {"qkv": "qkv", "z": "z", "a": "a", "b": "b", "out": "out"}
 
 
-def describe(placed: Placed, base_vocabulary: int) -> dict:
-    """The sidecar of a placed circuit."""
+def describe(placed: Placed, base_vocabulary: int, digests: dict[str, str]) -> dict:
+    """The sidecar of a placed circuit. digests: name -> sha256 of its tensors that are not zero."""
     w = placed.weights
     layers = []
     for layer in w.layers:
@@ -35,7 +37,7 @@ def describe(placed: Placed, base_vocabulary: int) -> dict:
                        "groups": layer.groups, "peak": layer.peak,
                        "ranges": [dims.tolist(), layer.low[dims].tolist(), layer.high[dims].tolist()]})
     return {"format": FORMAT, "machine": as_dict(w.machine), "base_vocabulary": base_vocabulary, "tokens": len(w.codes),
-            "placement": asdict(placed.placement), "layers": layers}
+            "placement": asdict(placed.placement), "layers": layers, "sha256": digests}
 
 
 class Sidecar:
@@ -55,7 +57,7 @@ class Sidecar:
             self.placement = Placement(tuple(p["constants"]), tuple((int(d), float(w)) for d, w in p["silence"]), tuple(p["code"]),
                                        tuple(p["ones"]), (int(p["ballast"][0]), float(p["ballast"][1])), float(p["scale"]),
                                        float(p["gain"]), int(p["exponent"]))
-            self.layers = data["layers"]
+            self.layers, self.digests = data["layers"], dict(data["sha256"])
             for layer in self.layers:
                 layer["ranges"], layer["head_kinds"], layer["units"]
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, UsageError) as error:
@@ -65,6 +67,7 @@ class Sidecar:
     def weights(self, model: Weights) -> CircuitWeights:
         """The circuit's weights, read from the checkpoint's tensors. Raises CheckpointError where these are no circuit's."""
         m, p = self.machine, self.placement
+        self._check_digests()
         layers = []
         for i, facts in enumerate(self.layers):
             w = model.layers[i] if i < len(model.layers) else None
@@ -76,6 +79,14 @@ class Sidecar:
         if rows.shape[0] != len(codes) or not np.array_equal(rows[:, list(p.code)], codes * np.float32(p.scale)):
             raise CheckpointError("the machine's embedding rows are not its tokens' codes", where=str(self.path.parent), fix=AGAIN)
         return CircuitWeights(m, layers, codes, list(p.code), [*p.constants, *p.ones], [d for d, _ in p.silence])
+
+
+    def _check_digests(self) -> None:
+        tensors = open_folder(self.path.parent)
+        for name, wanted in self.digests.items():
+            if hashlib.sha256(np.ascontiguousarray(tensors.get(name))).hexdigest() != wanted:
+                raise CheckpointError(f"tensor {name} is damaged", where=str(tensors.entries[name].path),
+                                      why="its digest is not the one that the merge recorded", fix=AGAIN)
 
 
 def wide(tensor: NDArray) -> NDArray[np.float32]:
