@@ -187,7 +187,8 @@ def main() -> None:
         b = best[side]
         print(
             f"{side:7} decode {1 / b['decode_seconds']:6.2f} tokens/s   prefill {args.prompt} tokens in "
-            f"{b['prefill_seconds']:6.2f} s   (cpu {b['decode_cpu_seconds']:.3f} s a token, {b['prefill_cpu_seconds']:.2f} s)   peak {b['peak_bytes'] / 2**30:5.2f} GiB   load {b['load_seconds']:5.1f} s"
+            f"{b['prefill_seconds']:6.2f} s   (cpu {b['decode_cpu_seconds']:.3f} s a token, "
+            f"{b['prefill_cpu_seconds']:.2f} s)   peak {b['peak_bytes'] / 2**30:5.2f} GiB   load {b['load_seconds']:5.1f} s"
         )
     print(f"decode ratio {report['decode_ratio']:.2f}, prefill ratio {report['prefill_ratio']:.2f}")
     print(f"streaming {stream / 1e9:.1f} GB/s, of which decoding uses {100 * report['share_of_stream']:.0f} %")
