@@ -10,13 +10,13 @@ from .errors import UsageError
 
 def add_machine_option(parser: argparse.ArgumentParser) -> None:
     """`--machine NAME|FILE.toml`."""
-    parser.add_argument("--machine", metavar="NAME|FILE.toml", default=ARTICLE.name,
+    parser.add_argument("--machine", metavar="NAME|FILE.toml",
                         help=f"a preset ({', '.join(PRESETS)}) or a description in TOML (default: {ARTICLE.name})")
 
 
 def chosen_machine(options: argparse.Namespace) -> Machine:
     """The machine that `--machine` names. Raises UsageError."""
-    name = options.machine
+    name = ARTICLE.name if options.machine is None else options.machine
     if name in PRESETS:
         return PRESETS[name]
     if name.endswith(".toml"):

@@ -57,7 +57,7 @@ class Base:
             yield first, decode(part) if part.dtype == np.uint16 else part
 
     def token_name(self, row: int) -> str:
-        """A vocabulary row as messages name it, with its text where the tokenizer is there."""
+        """A vocabulary row as messages name it."""
         return f"vocabulary row {row}"
 
 
