@@ -55,6 +55,7 @@ class Base:
         for first in range(0, len(table), ROWS):
             part = np.asarray(table[first:first + ROWS])
             yield first, decode(part) if part.dtype == np.uint16 else part
+            self.tensors.release()
 
     def token_name(self, row: int) -> str:
         """A vocabulary row as messages name it."""

@@ -76,6 +76,7 @@ def bound_own_layers(base: Base, progress: Callable[[str], None] = lambda text: 
             sublayers.append((i, what, float(bound.max())))
             total += bound
         inner = max(inner, mix_inner, mlp_inner)
+        base.tensors.release()
     # each addition to a dim is rounded: a factor of at most 1 + 2^-8 on everything before it
     return OwnBound(sublayers, total * (1 + 2.0 ** -8) ** (2 * len(base.weights.layers)), inner)
 
