@@ -7,6 +7,7 @@ import pytest
 from merge_models import CONFIG, REMAINDER, TINY, make_base
 
 import qgpu
+from qgpu.bf16 import round_bf16
 from qgpu.errors import CheckpointError, UsageError
 from qgpu.merge import load, merge
 from qgpu.merge.kl import compare
@@ -49,6 +50,15 @@ def test_text_through_all_layers_has_the_bases_bits(made, request):
     ours, theirs = merged.model.new_cache(), base.new_cache()                                 # one by one
     for token in TEXT[85:100]:
         assert same_bits(merged.model.forward([token], ours)[:, :400], base.forward([token], theirs))
+
+
+@pytest.mark.parametrize("tokens", [1, 20])
+def test_a_heads_rows_do_not_depend_on_the_rows_below(models, tokens):
+    """Whatever kernel a processor has for a head of a round number of rows serves a longer one with the same bits."""
+    ar = models[1].model.fast.ar
+    w, x = models[1].model.weights.head, round_bf16(RNG.standard_normal((tokens, 512)))
+    for rows in (64, 416, 1000):
+        assert same_bits(ar.linear(x, w)[:, :rows], ar.linear(x, w[:rows])), rows
 
 
 def test_the_circuit_adds_nothing_at_all_to_text(models):

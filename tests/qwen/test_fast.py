@@ -152,7 +152,7 @@ def test_contract_and_solve_and_linear_equal_the_definition():
 
 
 @pytest.mark.skipif(not amx.available(), reason="this processor has no bf16 tiles")
-@pytest.mark.parametrize("shape", [(32, 32, 1), (64, 96, 33), (96, 2048, 70)])
+@pytest.mark.parametrize("shape", [(32, 32, 1), (64, 96, 33), (96, 2048, 70), (77, 64, 9)])
 def test_tiles(shape):
     m, k, n = shape
     rng = np.random.default_rng(7)
