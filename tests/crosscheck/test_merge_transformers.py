@@ -19,7 +19,7 @@ from merge_models import ARTICLE_CONFIG, CONFIG, REMAINDER, TINY, make_base  # n
 import qgpu  # noqa: E402
 from qgpu.machine.description import ARTICLE  # noqa: E402
 from qgpu.machine.tokens import Vocabulary  # noqa: E402
-from qgpu.merge import load, merge  # noqa: E402
+from qgpu.merge import compare, load, merge  # noqa: E402
 from qgpu.runtime.launchfile import find_launch_comments  # noqa: E402
 from qgpu.runtime.source import open_source  # noqa: E402
 
@@ -155,6 +155,13 @@ def test_ten_thousand_tokens_have_the_same_bits(article):
     for at in range(0, len(ids), 1000):
         different += differing(logits(merged, ids[at:at + 1000], 3000), logits(base, ids[at:at + 1000], 3000))
     assert different == 0
+
+
+@pytest.mark.slow
+def test_ten_thousand_tokens_in_our_own_forward_pass(article):
+    base, merged = qgpu.qwen.load(article[0]), load(article[1])
+    found = compare(base, merged, [text(10_000, 3000)], most=500)
+    assert (found.tokens, found.different, found.base_max) == (10_000, 0, 0)
 
 
 @pytest.mark.slow

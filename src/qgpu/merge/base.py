@@ -22,6 +22,12 @@ ROWS = 4096
 """Vocabulary rows that are looked at together."""
 
 
+def wide(tensor: NDArray) -> NDArray[np.float32]:
+    """A tensor's values (bf16 bits, float16 or float32) as float32."""
+    tensor = np.asarray(tensor)
+    return decode(tensor) if tensor.dtype == np.uint16 else tensor.astype(np.float32)
+
+
 @dataclass
 class Base:
     """An opened checkpoint. prefix: of its text tensors. head_name: the output head's tensor, None where it is tied.
@@ -53,8 +59,7 @@ class Base:
         """(first row, block (n, D) float32) over the embedding, or over the output head."""
         table = self.weights.head if head else self.weights.embed
         for first in range(0, len(table), ROWS):
-            part = np.asarray(table[first:first + ROWS])
-            yield first, decode(part) if part.dtype == np.uint16 else part
+            yield first, wide(table[first:first + ROWS])
             self.tensors.release()
 
     def token_name(self, row: int) -> str:

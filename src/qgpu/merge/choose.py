@@ -19,7 +19,7 @@ from ..compile.placement import Placement
 from ..errors import CheckpointError
 from ..machine.description import Machine
 from ..machine.tokens import KINDS, Token
-from .base import Base
+from .base import Base, wide
 from .survey import Survey, normalised
 
 SMALLEST_SCALE, LARGEST_SCALE = 2.0 ** -4, 8.0
@@ -60,9 +60,7 @@ def choose(base: Base, seen: Survey, m: Machine, exponent: int = 40) -> Choice:
 
 def base_norm(base: Base) -> NDArray[np.float64]:
     """The final norm's stored weights (D,)."""
-    from ..bf16 import decode
-    w = np.asarray(base.weights.norm)
-    return (decode(w) if w.dtype == np.uint16 else w).astype(np.float64)
+    return wide(base.weights.norm).astype(np.float64)
 
 
 # ---- reserved dims --------------------------------------------------------------------------------------------------
