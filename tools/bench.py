@@ -1,6 +1,6 @@
 """Speeds of the forward passes, each measured here and now.
 
-    python tools/bench.py circuit [--seconds S] [--kernel FILE] [--numpy] [--no-torch]
+    python tools/bench.py circuit [--seconds S] [--kernel FILE] [--threads N] [--numpy] [--no-torch]
 
 circuit: generated tokens a second of a kernel on the compiled article machine: sparse engine, dense engine (Numba; NumPy with
 --numpy), and, where transformers is installed, its dense forward of the same checkpoint in the same run, with ratios.
@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `circuit`."""
     parser.add_argument("--kernel", type=Path, default=DEFAULT_KERNEL, help="a .cu file with a launch comment (default: collatz)")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long to measure each engine (default: 5)")
+    parser.add_argument("--threads", type=int, help="threads of Numba and torch (default: their own)")
     parser.add_argument("--numpy", action="store_true", help="the plain NumPy dense engine, too")
     parser.add_argument("--no-torch", action="store_true", help="leave transformers out")
 
@@ -75,10 +76,12 @@ def measure(name: str, feed: Callable[[list[int]], int], reset: Callable[[], Non
 class TorchStream:
     """transformers' dense forward of the exported checkpoint: bf16 on the CPU, token by token onto its cache."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, threads: int | None = None) -> None:
         import torch
         import transformers
         self.torch = torch
+        if threads:
+            torch.set_num_threads(threads)
         self.model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()
         self.reset()
 
@@ -87,8 +90,8 @@ class TorchStream:
 
     def feed(self, ids: list[int]) -> int:
         with self.torch.no_grad():
-            out = self.model(self.torch.tensor([ids]), past_key_values=self.cache, use_cache=True, logits_to_keep=1)
-        self.cache = out.past_key_values
+            out = self.model(self.torch.tensor([ids]), cache=self.cache, use_cache=True, logits_to_keep=1)
+        self.cache = out.cache
         return int(out.logits[0, -1].argmax())
 
 
@@ -99,6 +102,9 @@ def run(options: argparse.Namespace) -> int:
     from qgpu.engine.dense import DenseEngine
     from qgpu.engine.sparse import SparseEngine
     from qgpu.machine.description import ARTICLE
+    if options.threads:
+        import numba
+        numba.set_num_threads(options.threads)
     setup, generated = stream(options.kernel)
     weights = compiled_weights(ARTICLE)
     print(f"{options.kernel.name} on machine {ARTICLE.name}: {len(weights.layers)} layers, {os.cpu_count()} processors, "
@@ -113,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
         one("dense (NumPy)", DenseEngine(weights, compiled=False))
     if not options.no_torch and all(importlib.util.find_spec(n) for n in ("torch", "transformers")):
         with tempfile.TemporaryDirectory() as folder:
-            one("transformers (dense)", TorchStream(str(export_checkpoint(ARTICLE, Path(folder) / "article"))))
+            one("transformers (dense)", TorchStream(str(export_checkpoint(ARTICLE, Path(folder) / "article")), options.threads))
         for name, speed in speeds.items():
             print(f"{name} is {speed / speeds['transformers (dense)']:,.2f} times transformers")
     else:
