@@ -15,11 +15,12 @@ from qgpu.bf16_numba import decode1, round1
 from qgpu.qwen.elementary_numba import exp1, rsqrt1, sigmoid1, silu1, softplus1
 
 ZERO = np.float32(0.0)
-CHANNELS = 512  # channels a task
+SMALL = 32768  # fewer elements than this are not worth waking other threads for
 
 
 @nb.njit(error_model="numpy")
-def _round(x, bf16):
+def rounded(x, bf16):
+    """x to bf16 if asked."""
     return round1(x) if bf16 else x
 
 
@@ -62,29 +63,45 @@ def sum_of_squares(row):
 @nb.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
 def rms_norm(x, scale, eps, bf16, out):
     """x, out: (n, d) float32, scale: (d,) float32, which is 1 + weight."""
-    for t in nb.prange(x.shape[0]):
-        mean = sum_of_squares(x[t]) / np.float32(x.shape[1])
-        inverse = rsqrt1(mean + eps)
-        for k in range(x.shape[1]):
-            out[t, k] = _round(x[t, k] * inverse * scale[k], bf16)
+    if x.size < SMALL:
+        for t in range(x.shape[0]):
+            _rms_row(x[t], scale, eps, bf16, out[t])
+    else:
+        for t in nb.prange(x.shape[0]):
+            _rms_row(x[t], scale, eps, bf16, out[t])
+
+
+@nb.njit(error_model="numpy")
+def _rms_row(x, scale, eps, bf16, out):
+    inverse = rsqrt1(sum_of_squares(x) / np.float32(x.size) + eps)
+    for k in range(x.size):
+        out[k] = rounded(x[k] * inverse * scale[k], bf16)
 
 
 @nb.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
 def conv_silu(x, past, taps, bf16, out):
     """x, out: (n, C), past: (K-1, C), taps: (K, C), all float32. The causal convolution, then silu."""
-    n, channels = x.shape
-    width = taps.shape[0]
-    tasks = (channels + CHANNELS - 1) // CHANNELS
-    for task in nb.prange(tasks):
-        for t in range(n):
-            for c in range(task * CHANNELS, min(channels, task * CHANNELS + CHANNELS)):
-                first = past[t, c] if t < width - 1 else x[t - width + 1, c]
-                total = first * taps[0, c]
-                for j in range(1, width):
-                    at = t + j
-                    value = past[at, c] if at < width - 1 else x[at - width + 1, c]
-                    total += value * taps[j, c]
-                out[t, c] = _round(silu1(_round(total, bf16)), bf16)
+    if x.size < SMALL:
+        for t in range(x.shape[0]):
+            _conv_row(x, past, taps, t, bf16, out[t])
+    else:
+        for t in nb.prange(x.shape[0]):
+            _conv_row(x, past, taps, t, bf16, out[t])
+
+
+@nb.njit(error_model="numpy")
+def _conv_row(x, past, taps, t, bf16, out):
+    """Token t of conv_silu. out: (C,)."""
+    held = past.shape[0]
+    for c in range(out.size):
+        out[c] = (past[t, c] if t < held else x[t - held, c]) * taps[0, c]
+    for j in range(1, held + 1):
+        at = t + j
+        row = past[at] if at < held else x[at - held]
+        for c in range(out.size):
+            out[c] += row[c] * taps[j, c]
+    for c in range(out.size):
+        out[c] = rounded(silu1(rounded(out[c], bf16)), bf16)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -92,7 +109,7 @@ def gates(b, a, rate, dt_bias, bf16, beta, decay):
     """b, a, beta, decay: (n, Hv), rate = e^A_log and dt_bias: (Hv,), all float32. decay is the log of the factor."""
     for t in range(b.shape[0]):
         for h in range(b.shape[1]):
-            beta[t, h] = _round(sigmoid1(b[t, h]), bf16)
+            beta[t, h] = rounded(sigmoid1(b[t, h]), bf16)
             decay[t, h] = -rate[h] * softplus1(a[t, h] + dt_bias[h])
 
 
@@ -135,7 +152,7 @@ def _delta_head(q, k, v, beta, decay, root, state, bf16, out):
             lane[j] += query * new
     _fold(lanes)
     for j in range(value_size):
-        out[j] = _round(lanes[0, j], bf16)
+        out[j] = rounded(lanes[0, j], bf16)
 
 
 @nb.njit
@@ -186,28 +203,44 @@ def _solve_head(system, x):
 @nb.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
 def gated_norm(o, z, weight, eps, bf16, out):
     """o, z, out: (rows, Dv) float32, one row a head and token; weight: (Dv,). RMS norm, plain weight, times silu(z)."""
-    for t in nb.prange(o.shape[0]):
-        mean = sum_of_squares(o[t]) / np.float32(o.shape[1])
-        inverse = rsqrt1(mean + eps)
-        for j in range(o.shape[1]):
-            normed = _round(o[t, j] * inverse, bf16)
-            out[t, j] = _round(_round(weight[j] * normed, bf16) * silu1(z[t, j]), bf16)
+    if o.size < SMALL:
+        for t in range(o.shape[0]):
+            _gated_row(o[t], z[t], weight, eps, bf16, out[t])
+    else:
+        for t in nb.prange(o.shape[0]):
+            _gated_row(o[t], z[t], weight, eps, bf16, out[t])
+
+
+@nb.njit(error_model="numpy")
+def _gated_row(o, z, weight, eps, bf16, out):
+    inverse = rsqrt1(sum_of_squares(o) / np.float32(o.size) + eps)
+    for j in range(o.size):
+        normed = rounded(o[j] * inverse, bf16)
+        out[j] = rounded(rounded(weight[j] * normed, bf16) * silu1(z[j]), bf16)
 
 
 @nb.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
 def swiglu(gate, up, bf16, out):
-    """gate, up, out: (size,) float32: silu(gate) * up."""
-    tasks = (gate.size + 4095) // 4096
-    for task in nb.prange(tasks):
-        for i in range(task * 4096, min(gate.size, task * 4096 + 4096)):
-            out[i] = _round(_round(silu1(gate[i]), bf16) * up[i], bf16)
+    """gate, up, out: (n, I) float32: silu(gate) * up."""
+    if gate.size < SMALL:
+        for t in range(gate.shape[0]):
+            _swiglu_row(gate[t], up[t], bf16, out[t])
+    else:
+        for t in nb.prange(gate.shape[0]):
+            _swiglu_row(gate[t], up[t], bf16, out[t])
+
+
+@nb.njit(error_model="numpy")
+def _swiglu_row(gate, up, bf16, out):
+    for i in range(gate.size):
+        out[i] = rounded(rounded(silu1(gate[i]), bf16) * up[i], bf16)
 
 
 @nb.njit(cache=True, nogil=True)
 def add(h, x, bf16, out):
     """h, x, out: (size,) float32: h + x, rounded."""
     for i in range(h.size):
-        out[i] = _round(h[i] + x[i], bf16)
+        out[i] = rounded(h[i] + x[i], bf16)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -217,12 +250,11 @@ def round_in_place(x):
         x[i] = round1(x[i])
 
 
-@nb.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def gate_output(mixed, gate, bf16, out):
-    """mixed, gate, out: (n, H E) float32: mixed * sigmoid(gate)."""
-    for t in nb.prange(mixed.shape[0]):
-        for i in range(mixed.shape[1]):
-            out[t, i] = _round(mixed[t, i] * _round(sigmoid1(gate[t, i]), bf16), bf16)
+    """mixed, gate, out: (size,) float32: mixed * sigmoid(gate)."""
+    for i in range(mixed.size):
+        out[i] = rounded(mixed[i] * rounded(sigmoid1(gate[i]), bf16), bf16)
 
 
 @nb.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
@@ -255,7 +287,7 @@ def _attend_head(q, keys, values, scale, bf16, out):
                 lane[i] += q[k + i] * widen1(keys[p, k + i])
         for k in range(whole, size):
             lane[k - whole] += q[k] * widen1(keys[p, k])
-        scores[p] = _round(_round(_fold_row(lane), bf16) * scale, bf16)
+        scores[p] = rounded(rounded(_fold_row(lane), bf16) * scale, bf16)
         top = max(top, scores[p])
     for i in range(16):
         lane[i] = ZERO
@@ -265,9 +297,9 @@ def _attend_head(q, keys, values, scale, bf16, out):
     total = _fold_row(lane)
     lanes = np.zeros((16, size), np.float32)
     for p in range(length):
-        share, row = _round(scores[p] / total, bf16), lanes[p % 16]
+        share, row = rounded(scores[p] / total, bf16), lanes[p % 16]
         for j in range(size):
             row[j] += share * widen1(values[p, j])
     _fold(lanes)
     for j in range(size):
-        out[j] = _round(lanes[0, j], bf16)
+        out[j] = rounded(lanes[0, j], bf16)

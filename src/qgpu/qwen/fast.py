@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from qgpu.qwen import amx, elementwise, kernels, naive
+from qgpu.qwen import amx, chunk, elementwise, kernels, naive
 from qgpu.qwen.arithmetic import LANES, Arithmetic
 from qgpu.qwen.attention import rotary_table, rotate
 from qgpu.qwen.cache import Cache, FullCache, LinearCache, new_cache
 from qgpu.qwen.config import Config
-from qgpu.qwen.delta import delta_rule
 from qgpu.qwen.elementary import exp
 from qgpu.qwen.hooks import Hook
 from qgpu.qwen.weights import FullLayer, LinearLayer, Weights
@@ -54,20 +53,31 @@ class FastArithmetic(Arithmetic):
 
     def linear(self, x: F32, weight: NDArray, bias: NDArray | None = None) -> F32:
         """As Arithmetic.linear."""
-        out = np.empty((x.shape[0], weight.shape[0]), np.float32)
-        if weight.dtype != np.uint16:
-            x, weight = _padded(x), _padded(weight)
-            kernels.contract_f32(x.ctypes.data, weight.ctypes.data, x.shape[1], out[None])
-        elif self.tiles and x.shape[0] >= AMX_TOKENS and amx.fits(weight):
-            amx.linear(x, _padded(weight), out)
-        else:
-            whole = _padded(weight)
-            kernels.linear_bf16(whole.ctypes.data, _padded(x), out)
-        if bias is not None:
-            out += self.widen(bias)
-        if self.bf16:
-            elementwise.round_in_place(out.reshape(-1))
-        return out
+        return self.linears(x, [weight], [bias])[0]
+
+    def linears(self, x: F32, weights: list[NDArray], biases: list[NDArray | None] | None = None) -> list[F32]:
+        """Several matrices times the same x: waking the threads once costs less."""
+        outs = [np.empty((x.shape[0], weight.shape[0]), np.float32) for weight in weights]
+        plain = []
+        for weight, out in zip(weights, outs, strict=True):
+            if weight.dtype != np.uint16:
+                a, b = _padded(x), _padded(weight)
+                kernels.contract_f32(a.ctypes.data, b.ctypes.data, a.shape[1], out[None])
+            elif self.tiles and x.shape[0] >= AMX_TOKENS and amx.fits(weight):
+                amx.linear(x, _padded(weight), out)
+            else:
+                plain.append((_padded(weight), out))
+        if plain:
+            weight_at = np.array([weight.ctypes.data for weight, _ in plain])
+            rows = np.array([weight.shape[0] for weight, _ in plain])
+            out_at = np.array([out.ctypes.data for _, out in plain])
+            kernels.linear_bf16(weight_at, rows, out_at, _padded(x))
+        for out, bias in zip(outs, biases or [None] * len(outs), strict=True):
+            if bias is not None:
+                out += self.widen(bias)
+            if self.bf16:
+                elementwise.round_in_place(out.reshape(-1))
+        return outs
 
 
 def _padded(x: NDArray) -> NDArray:
@@ -143,8 +153,8 @@ class FastModel:
                 mixed = self._attention(x, w, small, state, cache.position)
             h = self._add(h, mixed)  # (n, D)
             x = self._rms(h, small["post"])  # (n, D)
-            gate, up = self.ar.linear(x, w.gate), self.ar.linear(x, w.up)  # (n, I)
-            elementwise.swiglu(gate.reshape(-1), up.reshape(-1), self.ar.bf16, gate.reshape(-1))
+            gate, up = self.ar.linears(x, [w.gate, w.up])  # (n, I)
+            elementwise.swiglu(gate, up, self.ar.bf16, gate)
             h = self._add(h, self.ar.linear(gate, w.down))  # (n, D)
         cache.position += len(ids)
         return h
@@ -164,25 +174,23 @@ class FastModel:
         cfg, ar, n = self.cfg, self.ar, x.shape[0]
         key_dim, key_shape = cfg.key_dim, (n, cfg.linear_num_key_heads, cfg.linear_key_head_dim)
         value_shape = (n, cfg.linear_num_value_heads, cfg.linear_value_head_dim)
-        qkv, z = ar.linear(x, w.qkv), ar.linear(x, w.z)  # (n, C), (n, Hv Dv)
-        b, a = ar.linear(x, w.b), ar.linear(x, w.a)  # (n, Hv)
+        qkv, z, b, a = ar.linears(x, [w.qkv, w.z, w.b, w.a])  # (n, C), (n, Hv Dv), (n, Hv) twice
         mixed = np.empty_like(qkv)  # (n, C)
         elementwise.conv_silu(qkv, cache.conv, small["taps"], ar.bf16, mixed)
         past = cache.conv.shape[0]
         if past:
             cache.conv = np.concatenate([cache.conv, qkv[-past:]])[-past:].copy()
-        q = mixed[:, :key_dim].reshape(key_shape)
-        k = mixed[:, key_dim : 2 * key_dim].reshape(key_shape)
-        v = mixed[:, 2 * key_dim :].reshape(value_shape)
+        parts = np.split(mixed, [key_dim, 2 * key_dim], axis=1)
+        q, k, v = (np.ascontiguousarray(part) for part in parts)
+        q, k, v = q.reshape(key_shape), k.reshape(key_shape), v.reshape(value_shape)
         beta, decay = np.empty_like(b), np.empty_like(b)  # (n, Hv)
         elementwise.gates(b, a, small["rate"], small["dt_bias"], ar.bf16, beta, decay)
+        o = np.empty(value_shape, np.float32)  # (n, Hv, Dv)
+        root = cfg.linear_key_head_dim**0.5
         if cache.started and n == 1:
-            o = np.empty(value_shape[1:], np.float32)  # (Hv, Dv)
-            root = np.float32(cfg.linear_key_head_dim**0.5)
-            elementwise.delta_step(q[0], k[0], v[0], beta[0], decay[0], root, cache.state, ar.bf16, o)
+            elementwise.delta_step(q[0], k[0], v[0], beta[0], decay[0], np.float32(root), cache.state, ar.bf16, o[0])
         else:
-            o = np.array(ar.round(delta_rule(q, k, v, beta, decay, cache, ar, recurrent=False)), order="C")
-            cache.state = np.ascontiguousarray(cache.state)
+            chunk.delta_chunks(q, k, v, beta, decay, np.float32(1.0 / root), cache.state, ar.bf16, o)
         cache.started = True
         rows = o.reshape(-1, cfg.linear_value_head_dim)  # (n Hv, Dv)
         y = np.empty_like(rows)
@@ -193,11 +201,11 @@ class FastModel:
         """As naive: attention.gated_attention. x: (n, D) -> (n, D)."""
         cfg, ar, n = self.cfg, self.ar, x.shape[0]
         heads, groups, size = cfg.num_attention_heads, cfg.num_key_value_heads, cfg.head_dim
-        both = ar.linear(x, w.q, w.q_bias).reshape(n, heads, 2, size)
+        both, k, v = ar.linears(x, [w.q, w.k, w.v], [w.q_bias, w.k_bias, w.v_bias])
+        both, v = both.reshape(n, heads, 2, size), v.reshape(n, groups, size)
         gate = np.ascontiguousarray(both[:, :, 1]).reshape(n, -1)  # (n, H E)
         q = self._rms(np.ascontiguousarray(both[:, :, 0]).reshape(-1, size), small["q"])  # (n H, E)
-        k = self._rms(ar.linear(x, w.k, w.k_bias).reshape(-1, size), small["k"])  # (n G, E)
-        v = ar.linear(x, w.v, w.v_bias).reshape(n, groups, size)
+        k = self._rms(k.reshape(-1, size), small["k"])  # (n G, E)
         cos, sin = rotary_table(cfg, start, n, ar)
         q = np.ascontiguousarray(rotate(q.reshape(n, heads, size), cos, sin, ar))  # (n, H, E)
         cache.append(rotate(k.reshape(n, groups, size), cos, sin, ar), v)
@@ -205,5 +213,5 @@ class FastModel:
         keys, values = cache.keys[: cache.length], cache.values[: cache.length]  # (T, G, E)
         elementwise.attend(q, keys, values, np.float32(size**-0.5), ar.bf16, mixed)
         out = np.empty_like(gate)  # (n, H E)
-        elementwise.gate_output(mixed.reshape(n, -1), gate, ar.bf16, out)
+        elementwise.gate_output(mixed.reshape(-1), gate.reshape(-1), ar.bf16, out.reshape(-1))
         return ar.linear(out, w.o, w.o_bias)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+import qgpu.qwen.threads  # noqa: F401  (before anything runs in parallel)
 from qgpu.qwen.lanes import make_dots
 
 _bf16_8x1, _bf16_1x1 = make_dots(8, 1, True), make_dots(1, 1, True)
@@ -17,38 +18,45 @@ ROWS = 64  # output rows a task
 
 
 @nb.njit(parallel=True, cache=True, nogil=True)
-def linear_bf16(w_at, x, out):
-    """w_at: address of (m, K) uint16, x: (n, K) float32, out: (n, m) float32, all C-contiguous, K a multiple of 16.
+def linear_bf16(weights, rows, outs, x):
+    """Several matrices times the same tokens. x: (n, K) float32, C-contiguous, K a multiple of 16.
 
-    (An address, since a read-only mapped array would be another type to Numba and be compiled for all over again.)
+    weights: addresses of matrices (m_i, K) of uint16, rows: their m_i, outs: addresses of (n, m_i) float32; all int64.
+    (Addresses, since a read-only mapped array would be another type to Numba and be compiled for all over again.)
     """
+    ends = np.cumsum((rows + (ROWS - 1)) // ROWS)
+    for task in nb.prange(ends[-1]):
+        i = np.searchsorted(ends, task, side="right")
+        first = (task - (ends[i - 1] if i > 0 else 0)) * ROWS
+        _some_rows(weights[i], rows[i], outs[i], x, first, min(rows[i], first + ROWS))
+
+
+@nb.njit
+def _some_rows(w_at, m, out_at, x, r0, r1):
+    """Output rows r0 to r1 of one matrix, for every token."""
     n, width = x.shape
-    m = out.shape[1]
-    blocks = width // 16
-    x_at, out_at = x.ctypes.data, out.ctypes.data
-    for task in nb.prange((m + ROWS - 1) // ROWS):
-        r0, r1 = task * ROWS, min(m, task * ROWS + ROWS)
-        t = 0
-        while t + 4 <= n:
-            r = r0
-            xa = x_at + t * width * 4
-            while r + 4 <= r1:
-                _bf16_4x4(w_at + r * width * 2, width * 2, xa, width * 4, blocks, out_at + (t * m + r) * 4, 4, m * 4)
-                r += 4
-            while r < r1:
-                _bf16_1x4(w_at + r * width * 2, width * 2, xa, width * 4, blocks, out_at + (t * m + r) * 4, 4, m * 4)
-                r += 1
-            t += 4
-        while t < n:
-            r = r0
-            xa = x_at + t * width * 4
-            while r + 8 <= r1:
-                _bf16_8x1(w_at + r * width * 2, width * 2, xa, width * 4, blocks, out_at + (t * m + r) * 4, 4, m * 4)
-                r += 8
-            while r < r1:
-                _bf16_1x1(w_at + r * width * 2, width * 2, xa, width * 4, blocks, out_at + (t * m + r) * 4, 4, m * 4)
-                r += 1
-            t += 1
+    blocks, x_at = width // 16, x.ctypes.data
+    t = 0
+    while t + 4 <= n:
+        r = r0
+        xa = x_at + t * width * 4
+        while r + 4 <= r1:
+            _bf16_4x4(w_at + r * width * 2, width * 2, xa, width * 4, blocks, out_at + (t * m + r) * 4, 4, m * 4)
+            r += 4
+        while r < r1:
+            _bf16_1x4(w_at + r * width * 2, width * 2, xa, width * 4, blocks, out_at + (t * m + r) * 4, 4, m * 4)
+            r += 1
+        t += 4
+    while t < n:
+        r = r0
+        xa = x_at + t * width * 4
+        while r + 8 <= r1:
+            _bf16_8x1(w_at + r * width * 2, width * 2, xa, width * 4, blocks, out_at + (t * m + r) * 4, 4, m * 4)
+            r += 8
+        while r < r1:
+            _bf16_1x1(w_at + r * width * 2, width * 2, xa, width * 4, blocks, out_at + (t * m + r) * 4, 4, m * 4)
+            r += 1
+        t += 1
 
 
 @nb.njit(parallel=True, cache=True, nogil=True)
