@@ -274,3 +274,56 @@ def test_hook_sees_every_pass() -> None:
     lower(parse_ptx(DOT), None, ARTICLE, LaunchShape((1, 1, 1), (4, 1, 1), [BASE, BASE + 12, BASE + 24]), seen.__setitem__)
     assert list(seen)[:2] == ["translate", "simplify"] and "leave_ssa" in seen
     assert "ldparam" in seen["translate"] and "ldparam" not in seen["simplify"]
+
+
+def test_a_jump_into_the_middle_of_a_loop() -> None:
+    """An irreducible loop has no block order that waits for everyone, but it must still compute."""
+    text = kernel("""
+	ld.param.b32 %r2, [k_param_0];
+	mov.u32 %r1, %tid.x;
+	mov.b32 %r3, 0;
+	mov.b32 %r4, 0;
+	setp.lt.s32 %p1, %r1, 2;
+	@%p1 bra $middle;
+$top:
+	add.s32 %r3, %r3, 10;
+$middle:
+	add.s32 %r3, %r3, 1;
+	add.s32 %r4, %r4, 1;
+	setp.lt.s32 %p2, %r4, 3;
+	@%p2 bra $top;
+	mad.lo.s32 %r5, %r1, 4, %r2;
+	st.global.b32 [%r5], %r3;
+""")
+    assert run_ptx(text, [BASE], 4, [0] * 4).words(0, 4) == [23, 23, 33, 33]
+
+
+def test_a_loop_that_does_nothing() -> None:
+    with pytest.raises(LoweringError, match="endless loop"):
+        lower(parse_ptx(kernel("$here:\n\tbra $here;")), None, ARTICLE, LaunchShape((1, 1, 1), (1, 1, 1), [BASE]))
+
+
+def test_loop_variables_that_change_places() -> None:
+    """a, b, c = b, c, a in every round: copies that must read before they write."""
+    text = kernel("""
+	ld.param.b32 %r2, [k_param_0];
+	mov.u32 %r1, %tid.x;
+	mov.b32 %r3, 1;
+	mov.b32 %r4, 20;
+	mov.b32 %r5, 300;
+	mov.b32 %r9, 0;
+$loop:
+	mov.b32 %r6, %r3;
+	mov.b32 %r3, %r4;
+	mov.b32 %r4, %r5;
+	mov.b32 %r5, %r6;
+	add.s32 %r9, %r9, 1;
+	setp.le.s32 %p1, %r9, %r1;
+	@%p1 bra $loop;
+	shl.b32 %r7, %r4, 12;
+	add.s32 %r7, %r7, %r3;
+	mad.lo.s32 %r8, %r1, 4, %r2;
+	st.global.b32 [%r8], %r7;
+""")
+    turns = [(20, 300), (300, 1), (1, 20), (20, 300)]
+    assert run_ptx(text, [BASE], 4, [0] * 4).words(0, 4) == [a + (b << 12) for a, b in turns]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .ir import Op, substitute, use_counts
+from .simplify import drop_dead
 from .unit import Unit
 
 
@@ -23,7 +24,6 @@ def run(unit: Unit) -> None:
         if not replaced:
             break
         substitute(function, replaced)
-    from .simplify import drop_dead
     drop_dead(function)
 
 

@@ -7,14 +7,10 @@ other where their ways meet. Among several that could come next, PTX's own order
 from __future__ import annotations
 
 from .ir import Block, dominates, immediate_dominators, natural_loops, reverse_postorder
-from .unit import Unit
-
-
-def run(unit: Unit) -> None:
-    unit.function.blocks = ordered(unit.function.blocks)
 
 
 def ordered(blocks: list[Block]) -> list[Block]:
+    """The blocks that can be reached, entry first, in that order."""
     entry = blocks[0]
     reached = set(reverse_postorder(entry))
     given = {b: k for k, b in enumerate(blocks)}

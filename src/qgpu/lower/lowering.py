@@ -14,7 +14,7 @@ from . import emit, expand, fuse, hoist, induction, layout, leave_ssa, legalise,
 from .ir import EFFECTS, Function, clone, print_function
 from .launch import LaunchShape, check_launch, parameter_bytes
 from .liveness import liveness
-from .packing import CannotPack, Packer
+from .packing import CannotPack, pack
 from .unit import Unit
 
 Hook = Callable[[str, str], None]
@@ -35,7 +35,7 @@ PASSES = (
 
 @dataclass(frozen=True)
 class Mode:
-    """How the second half works; see `leave_ssa.run`, `Packer` and `rematerialise.run`."""
+    """How the second half works; see `leave_ssa.run`, `pack` and `rematerialise.run`."""
 
     inline: bool = True
     weak: bool = True
@@ -126,5 +126,5 @@ def _place_in_mode(unit: Unit, function: Function, mode: Mode, hook: Hook | None
     packed = {}
     for block in order:
         must_live = {op for op in block.ops if op in live.out[block]}
-        packed[block] = Packer(machine, threads, block, must_live, classes, mode.inline, mode.dense).run()
+        packed[block] = pack(machine, threads, block, must_live, classes, mode.inline, mode.dense)
     return emit.run(machine, unit.kernel.short_name, order, packed, classes)

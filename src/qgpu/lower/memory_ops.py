@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..ptx.model import Addr, Instruction, Operand, Reg, Sink, Symbol, Vector
 from .ir import MASK, Value
+from .unit import Refused
 
 if TYPE_CHECKING:
     from .translate import Translator
@@ -13,23 +14,18 @@ if TYPE_CHECKING:
 ORDERED = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 
 
-def _refuse(reason: str) -> None:
-    from .translate import Refused
-    raise Refused(reason)
-
-
-def cvta(t: "Translator", ins: Instruction) -> None:
+def cvta(t: Translator, ins: Instruction) -> None:
     """Generic addresses are global addresses, because there is no other memory yet."""
     if ins.space != "global":
-        _refuse(f"{ins.space} memory is not supported")
+        raise Refused(f"{ins.space} memory is not supported")
     d, a = ins.operands
     t.write(d, *t.pair(a))
 
 
-def fence(t: "Translator", ins: Instruction) -> None:
+def fence(t: Translator, ins: Instruction) -> None:
     """Memory fences, and barriers of the warp's lanes; barriers of the thread block are refused."""
     if ins.opcode in ("bar", "barrier") and not ins.has("warp"):
-        _refuse("barriers of the thread block are not supported")
+        raise Refused("barriers of the thread block are not supported")
     t.op("fence")
 
 
@@ -37,23 +33,23 @@ def _items(operand: Operand) -> list[Operand]:
     return list(operand.items) if isinstance(operand, Vector) else [operand]
 
 
-def _space(t: "Translator", ins: Instruction, address: Operand) -> str:
+def _space(t: Translator, ins: Instruction, address: Operand) -> str:
     space = ins.space or "global"
     if isinstance(address, Addr) and isinstance(address.base, Symbol):
         if any(p.name == address.base.name for p in t.unit.kernel.params):
             space = "param"
     if space not in ("global", "param"):
-        _refuse(f"{space} memory is not supported")
+        raise Refused(f"{space} memory is not supported")
     return space
 
 
 def _element_bits(ins: Instruction, widths: tuple[int, ...]) -> int:
     if ins.bits not in widths:
-        _refuse(f"{ins.name}: memory is read and written in words of 32 bits; {ins.bits}-bit elements are not supported")
+        raise Refused(f"{ins.name}: memory is read and written in words of 32 bits; {ins.bits}-bit elements are not supported")
     return ins.bits
 
 
-def load(t: "Translator", ins: Instruction) -> None:
+def load(t: Translator, ins: Instruction) -> None:
     d, a = ins.operands
     if _space(t, ins, a) == "param":
         _load_parameter(t, ins, d, a)
@@ -69,11 +65,11 @@ def load(t: "Translator", ins: Instruction) -> None:
     _write_words(t, _items(d), bits, words)
 
 
-def _load_word(t: "Translator", address: Value, offset: int) -> Value:
+def _load_word(t: Translator, address: Value, offset: int) -> Value:
     return t.op("ld", t.op("add", address, offset), 0)
 
 
-def _write_words(t: "Translator", items: list[Operand], bits: int, words: list[Value]) -> None:
+def _write_words(t: Translator, items: list[Operand], bits: int, words: list[Value]) -> None:
     for k, item in enumerate(items):
         if bits == 64:
             t.write(item, words[2 * k], words[2 * k + 1])
@@ -81,7 +77,7 @@ def _write_words(t: "Translator", items: list[Operand], bits: int, words: list[V
             t.write(item, words[k])
 
 
-def _load_parameter(t: "Translator", ins: Instruction, d: Operand, a: Operand) -> None:
+def _load_parameter(t: Translator, ins: Instruction, d: Operand, a: Operand) -> None:
     """Parameters are constants of the launch; narrow ones extend into the register."""
     bits = _element_bits(ins, (8, 16, 32, 64))
     address = t.address(a)
@@ -101,10 +97,10 @@ def _load_parameter(t: "Translator", ins: Instruction, d: Operand, a: Operand) -
             t.write(item, value)
 
 
-def store(t: "Translator", ins: Instruction) -> None:
+def store(t: Translator, ins: Instruction) -> None:
     a, d = ins.operands
     if _space(t, ins, a) != "global":
-        _refuse("parameters cannot be written")
+        raise Refused("parameters cannot be written")
     bits = _element_bits(ins, (32, 64))
     address = t.address(a)
     ordered = bool(ORDERED & set(ins.modifiers))

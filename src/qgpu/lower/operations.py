@@ -5,16 +5,19 @@ A handler takes the translator and the instruction and writes the destination, o
 
 from __future__ import annotations
 
-from typing import Callable
+from typing import TYPE_CHECKING, Callable
 
 from ..ptx.model import Instruction, Pair, Reg, Sink, Vector
 from . import wide
 from .ir import EQ, GE, GT, LE, LT, NE, Value
 from .memory_ops import cvta, fence, load, store
 from .shuffle import shfl
-from .translate import Refused, Translator
+from .unit import Refused
 
-Handler = Callable[[Translator, Instruction], None]
+if TYPE_CHECKING:
+    from .translate import Translator
+
+Handler = Callable[["Translator", Instruction], None]
 
 COMPARISONS = {"eq": (EQ, None), "ne": (NE, None), "lt": (LT, None), "le": (LE, None), "gt": (GT, None), "ge": (GE, None),
                "lo": (LT, False), "ls": (LE, False), "hi": (GT, False), "hs": (GE, False)}
@@ -59,7 +62,7 @@ def add(t: Translator, ins: Instruction) -> None:
     if ins.has("cc"):
         raise Refused("the carry flag is not supported")
     d, a, b = ins.operands
-    t.write(d, *wide.add(t, t.pair(a), t.pair(b))) if bits == 64 else t.write(d, t.op("add", t.low(a), t.low(b)))
+    t.write(d, *(wide.add(t, t.pair(a), t.pair(b)) if bits == 64 else (t.op("add", t.low(a), t.low(b)),)))
 
 
 def sub(t: Translator, ins: Instruction) -> None:
@@ -67,7 +70,7 @@ def sub(t: Translator, ins: Instruction) -> None:
     if ins.has("cc"):
         raise Refused("the carry flag is not supported")
     d, a, b = ins.operands
-    t.write(d, *wide.sub(t, t.pair(a), t.pair(b))) if bits == 64 else t.write(d, t.op("sub", t.low(a), t.low(b)))
+    t.write(d, *(wide.sub(t, t.pair(a), t.pair(b)) if bits == 64 else (t.op("sub", t.low(a), t.low(b)),)))
 
 
 def multiply(t: Translator, ins: Instruction) -> None:
@@ -178,7 +181,7 @@ def min_max(t: Translator, ins: Instruction) -> None:
 def neg(t: Translator, ins: Instruction) -> None:
     bits, _ = integer(ins, 16, 32, 64)
     d, a = ins.operands
-    t.write(d, *wide.sub(t, (0, 0), t.pair(a))) if bits == 64 else t.write(d, t.op("sub", 0, t.low(a)))
+    t.write(d, *(wide.sub(t, (0, 0), t.pair(a)) if bits == 64 else (t.op("sub", 0, t.low(a)),)))
 
 
 def abs_(t: Translator, ins: Instruction) -> None:

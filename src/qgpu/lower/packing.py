@@ -37,6 +37,23 @@ class Packed:
         return self.stages.index(op) + 1 if op in self.stages else None
 
 
+def pack(machine: Machine, threads: int, block: Block, must_live: set[Op], classes: Classes, inline: bool, dense: bool) -> list[Packed]:
+    """The cheaper of packing with and without making cheap values again. Raises CannotPack."""
+    found: list[tuple[int, list[Packed]]] = []
+    for again in (True, False) if inline else (False,):
+        packer = Packer(machine, threads, block, must_live, classes, again, dense)
+        try:
+            packed = packer.run()
+            found.append((packer.cost, packed))
+        except CannotPack:
+            pass
+        if not packer.inlined:
+            break
+    if not found:
+        raise CannotPack(block.label)
+    return min(found, key=lambda f: f[0])[1]
+
+
 class CannotPack(Exception):
     """The constraints of this block admit no packing in the mode that was tried."""
 
@@ -138,9 +155,11 @@ class Packer:
             earlier.append((op, epoch))
 
     def _weight(self, op: Op) -> int:
-        """Tokens of one live result."""
-        small = bounds(op, self.threads)[1] < 1 << (self.machine.chunk_bits - 1)
-        return self.machine.lanes * (1 if small else 2)
+        """Tokens that one live result is expected to take: a chunk for each lane if it is sure to be small, two for an address, and
+        little more than one for a value without bounds, because most values are small."""
+        low, high = bounds(op, self.threads)
+        least = len(range(0, low.bit_length() + 1, self.machine.chunk_bits))
+        return self.machine.lanes * least + (high.bit_length() >= least * self.machine.chunk_bits)
 
     # ---- one machine block ----------------------------------------------------------------------------------------
     def _assign(self, ops: set[Op]) -> list[Op | None] | None:
@@ -218,7 +237,8 @@ class Packer:
         return out
 
     def run(self) -> list[Packed]:
-        """The machine blocks in order. Raises CannotPack."""
+        """The machine blocks in order; `cost` says afterwards what they are expected to take. Raises CannotPack."""
+        self.cost = 0
         if not self.real:
             return []
         n = len(self.real)
@@ -239,6 +259,7 @@ class Packer:
                         levels[new.bit_count()].append(new)
         if self.full not in best:
             raise CannotPack(self.block.label)
+        self.cost = best[self.full][0]
         out: list[Packed] = []
         at = self.full
         while at:

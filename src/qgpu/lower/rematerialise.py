@@ -8,6 +8,7 @@ loop.
 from __future__ import annotations
 
 from .ir import TID, UNREPEATABLE, Block, Function, Op, Value, loop_depths
+from .simplify import drop_dead
 
 MOST_STEPS = 2
 
@@ -47,5 +48,4 @@ def run(function: Function, most_steps: int = MOST_STEPS, into_loops: bool = Fal
             block.condition = local(block.condition)
         block.ops = made + block.ops
         home |= {op: block for op in made}
-    from .simplify import drop_dead
     drop_dead(function)

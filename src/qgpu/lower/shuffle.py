@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..ptx.model import Instruction, Pair, Sink
+from .evaluate import parameter_word
 from .ir import EQ, GE, LE, TID, Op, Value
+from .unit import Refused
 
 if TYPE_CHECKING:
     from .translate import Translator
@@ -36,8 +38,7 @@ def source_lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
     return (j, True) if ok else (lane, False)
 
 
-def shfl(t: "Translator", ins: Instruction) -> None:
-    from .translate import Refused
+def shfl(t: Translator, ins: Instruction) -> None:
     mode = next((m for m in ins.modifiers if m in MODES), None)
     if mode is None or ins.raw_type not in ("b32", "u32", "s32", "f32"):
         raise Refused(f"{ins.name} is not supported")
@@ -62,15 +63,14 @@ def shfl(t: "Translator", ins: Instruction) -> None:
         t.write(second, ok)
 
 
-def constant(t: "Translator", value: Value) -> int | None:
+def constant(t: Translator, value: Value) -> int | None:
     """The number that a value is bound to be, if its chain of copies ends in one."""
     if isinstance(value, Op) and value.kind == "ldparam" and isinstance(value.args[0], int):
-        from .evaluate import parameter_word
         return parameter_word(t.unit.parameters, value.args[0])
     return value if isinstance(value, int) else None
 
 
-def _fixed(t: "Translator", mode: str, value: Value, b: int, c: int) -> tuple[Value, Value]:
+def _fixed(t: Translator, mode: str, value: Value, b: int, c: int) -> tuple[Value, Value]:
     lanes = t.unit.machine.lanes
     sources = [source_lane(mode, lane, b, c) for lane in range(lanes)]
     # A source in the segment but beyond the machine's warp cannot be: segments are at most `lanes` wide.
@@ -82,7 +82,7 @@ def _fixed(t: "Translator", mode: str, value: Value, b: int, c: int) -> tuple[Va
     return result, t.op("and", t.op("shr", mask, lane), 1)
 
 
-def _by_register(t: "Translator", mode: str, value: Value, b: Value, width: int, clamp: int) -> tuple[Value, Value]:
+def _by_register(t: Translator, mode: str, value: Value, b: Value, width: int, clamp: int) -> tuple[Value, Value]:
     """The source lane as a value: broadcasts of every lane, and the one whose number matches."""
     lanes = t.unit.machine.lanes
     lane = t.op("and", TID, lanes - 1)

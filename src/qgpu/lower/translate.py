@@ -14,12 +14,9 @@ from ..ptx.model import TYPE_BYTES, Addr, Imm, Instruction, Operand, Reg, Sink, 
 from ..ptx.opcodes import Unsupported, judge
 from . import cfg
 from .ir import EQ, LT, MASK, TID, Block, Function, Op, Value, reverse_postorder
+from .operations import HANDLERS
 from .ssa import Registers
-from .unit import Unit
-
-
-class Refused(Exception):
-    """Raised by a handler: this instruction cannot be lowered, for this reason."""
+from .unit import Refused, Unit
 
 
 @dataclass
@@ -209,7 +206,6 @@ def _linked(ptx_blocks: list[cfg.PtxBlock]) -> dict[str, Block]:
 
 
 def _translate(t: Translator) -> None:
-    from .operations import HANDLERS
     handler = HANDLERS.get(t.ins.opcode)
     try:
         if handler is None:

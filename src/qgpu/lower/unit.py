@@ -11,6 +11,10 @@ from .ir import Function
 from .launch import LaunchShape
 
 
+class Refused(Exception):
+    """An instruction cannot be lowered, for the reason that the text gives; translation collects these."""
+
+
 @dataclass
 class Unit:
     """One kernel on its way from PTX to machine blocks."""
