@@ -51,9 +51,10 @@ class Layout:
 def constant_dims(hidden: int) -> int:
     """How many dims must hold 2^20 for the RMS to be a power of two: n / hidden a power of four.
 
-    Raises CompileError where no small n does it (design: 2 for 2048, 1 for 1024 and 4096, 5 for 5120, 10 for 2560).
+    At least 2, since a bias may need two bf16 numbers: 2 for 2048, 4 for 1024 and 4096, 5 for 5120, 10 for 2560.
+    Raises CompileError where no small n does it.
     """
-    for n in range(1, 64):
+    for n in range(2, 64):
         ratio = hidden / n
         if ratio == int(ratio) and int(ratio) & (int(ratio) - 1) == 0 and (int(ratio).bit_length() - 1) % 2 == 0:
             return n
