@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..machine.description import Machine
-from .control import Scheduler, build_front
+from .control import Front, build_front
 from .core import Circuit, Signal
 from .records import Records, build_records
 from .stage import StoreBus, build_stage, store_bus
@@ -19,7 +19,7 @@ class MachineCircuit:
     machine: Machine
     circuit: Circuit
     records: Records
-    front: Scheduler
+    front: Front
     results: list[list[list[Signal]]]   # [stage][lane][bit]
     bus: StoreBus
     next_code: list[Signal]
