@@ -1,18 +1,18 @@
 """`compile_cuda`: the front-ends that are installed, the header, the cache, messages, limits."""
 
 import os
-import pathlib
 import re
 import sys
 import time
 
+import manifest
 import pytest
 
 from qgpu.cuda import cache, compile_cuda, driver, frontends, sandbox
 from qgpu.errors import FrontEndError
 from qgpu.ptx import FAMILIES, check_supported, family_of, find_unsupported, parse_ptx
 
-KERNELS = sorted((pathlib.Path(__file__).resolve().parents[2] / "kernels").glob("*.cu"))
+KERNELS = [kernel.path for kernel in manifest.KERNELS if kernel.machine == "article"]  # tests/kernels compiles all of them
 CLANGS = [name for name in ("zig", "clang") if frontends.find(name)]
 THERE = [f.name for f in frontends.available()]
 needs_clang = pytest.mark.skipif(not CLANGS, reason="no clang: pip install 'qgpu[cuda]'")
@@ -242,3 +242,12 @@ def test_compile_time_bombs_end(source):
 def test_file_names_cannot_break_the_ptx(frontend):
     result = compile_cuda(ADD, filename='a"b\n.version\\c.cu', frontend=frontend)
     assert [i.cu_line.file for i in parse_ptx(result.ptx).kernel().instructions if i.cu_line][-1] == "a?b?.version?c.cu"
+
+
+@pytest.mark.parametrize("frontend", THERE)
+def test_structures_have_cudas_layout(frontend):
+    """64-bit members are aligned to eight bytes in device code, also where the host compiler's rules say four."""
+    source = ("struct S { int a; long long b; double c; };\n"
+              "__global__ void layout(int *out, S s) { out[0] = sizeof(S); out[1] = alignof(long long); out[2] = (int)s.b; }\n")
+    kernel = parse_ptx(compile_cuda(source, frontend=frontend).ptx).kernel()
+    assert (kernel.params[1].size, kernel.params[1].align) == (24, 8)

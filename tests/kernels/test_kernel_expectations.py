@@ -1,115 +1,100 @@
-"""The `expect` entry of every kernel's launch comment, recomputed in plain Python from the inputs alone.
+"""kernels/: every file has a launch, a rule and a line in docs/kernels.md, and its `expect` is what its rule derives.
 
-No kernel is run here: this holds the launch comments to what the kernels are meant to compute, and the comments to the
-limits of the first machine (one block of at most 32 threads in x, 126 words of global memory).
+No kernel is run here: this holds the launch comments to what the kernels are meant to compute, and to the sizes of the machine
+they are meant for.
 """
 
-import itertools
-import json
+import importlib.util
 import math
-import pathlib
 import re
+from pathlib import Path
 
+import manifest
 import pytest
 
-KERNELS = pathlib.Path(__file__).resolve().parents[2] / "kernels"
-FILES = sorted(KERNELS.glob("*.cu"))
+ROOT = Path(__file__).resolve().parents[2]
+CASES = [pytest.param(kernel, id=kernel.name) for kernel in manifest.KERNELS]
+ARTICLE = [pytest.param(kernel, id=kernel.name) for kernel in manifest.KERNELS if kernel.machine == "article"]
+KEYS = {"kernel", "grid", "block", "shared_bytes", "args", "expect"}
 
 
-def wrap(v):
-    """A Python integer as a signed 32-bit one."""
-    return (v + 2**31) % 2**32 - 2**31
-
-
-def collatz_steps(x):
-    return 0 if x == 1 else 1 + collatz_steps(3 * x + 1 if x % 2 else x // 2)
-
-
-def xorshift(x, rounds):
-    for _ in range(rounds):
-        x ^= x * 2**13 % 2**32
-        x ^= x // 2**17
-        x ^= x * 2**5 % 2**32
-    return x
-
-
-def branch(x):
-    if x < 0:
-        return wrap(-x) ^ 1
-    if x < 10:
-        return x * (x + 1) // 2
-    if x < 100:
-        return (4 * x if 4 * x <= 60 else 54 + (4 * x - 54) % 7) | 256
-    return x % 1024
-
-
-def fibonacci(n):
-    golden = [0, 1]
-    while len(golden) < n:
-        golden.append(golden[-2] + golden[-1])
-    return golden[:n]
-
-
-# name -> function from (argument, ...) to {index of an argument: its array after the launch}; the others keep their values.
-AFTER = {
-    "dot": lambda a, b, out: {2: [sum(x * y for x, y in zip(a, b))]},
-    "vector_add": lambda a, b, c, n: {2: [wrap(x + y) for x, y in zip(a, b)][:n] + c[n:]},
-    "saxpy": lambda alpha, x, y, n: {2: [wrap(alpha * u + v) for u, v in zip(x, y)]},
-    "matmul3": lambda a, b, c: {2: [sum(a[3 * i + k] * b[3 * k + j] for k in range(3)) for i in range(3) for j in range(3)]},
-    "prefix_sum": lambda data, out, n: {1: list(itertools.accumulate(data))},
-    "maximum": lambda data, out, n: {1: [sorted(data)[-1]]},
-    "collatz": lambda start, steps: {1: [collatz_steps(x) for x in start]},
-    "gcd": lambda a, b, out: {2: [math.gcd(x, y) for x, y in zip(a, b)]},
-    "popcount": lambda data, out: {1: [bin(x).count("1") for x in data]},
-    "xorshift": lambda state, rounds: {0: [xorshift(x, rounds) for x in state]},
-    "horner": lambda c, x, y, n: {2: [wrap(sum(q * v ** (n - 1 - k) for k, q in enumerate(c))) for v in x]},
-    "isqrt": lambda data, out: {1: [math.isqrt(x) for x in data]},
-    "fibonacci": lambda out: {0: fibonacci(len(out))},
-    "sort4": lambda data: {0: [v for i in range(0, len(data), 4) for v in sorted(data[i:i + 4])]},
-    "branches": lambda data, out, n: {1: [branch(x) for x in data]},
-    "early_exit": lambda table, keys, place, n, m: {2: [table.index(k) if k in table else -1 for k in keys]},
-}
-
-
-def launch_of(path):
-    lines = re.findall(r"^// qgpu: (\{.*\})$", path.read_text("utf-8"), re.MULTILINE)
-    assert len(lines) == 1, f"{path.name}: one launch comment on one line"
-    return json.loads(lines[0])
-
-
-def values(arg):
-    if isinstance(arg, int):
-        return arg
-    return list(arg["data"]) if "data" in arg else [0] * arg["zeros"]
-
-
-def expectation(launch):
-    args = [values(a) for a in launch["args"]]
-    changed = AFTER[launch["kernel"]](*args)
-    return [None if isinstance(a, int) else changed.get(i, a) for i, a in enumerate(args)]
+def words(kernel):
+    """32-bit words of the arrays, each starting at a fresh word."""
+    sizes = {"8": 4, "16": 2, "32": 1}
+    total = 0
+    for argument, values in zip(kernel.launch["args"], kernel.arguments()):
+        if isinstance(values, list):
+            bits = argument["type"][1:]
+            total += 2 * len(values) + 1 if bits == "64" else -(-len(values) // sizes[bits])
+    return total
 
 
 def test_every_kernel_has_a_rule_and_every_rule_a_kernel():
-    assert len(FILES) >= 16
-    assert {path.stem for path in FILES} == set(AFTER)
+    assert manifest.WITHOUT_RULE == [] and manifest.WITHOUT_FILE == []
+    assert len(manifest.KERNELS) >= 60 and len(ARTICLE) >= 16
+    assert sum(len(group.rules.functions) for group in manifest.GROUPS) == len(manifest.KERNELS)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_expectation(path):
-    launch = launch_of(path)
-    assert launch["kernel"] == path.stem
-    assert launch["expect"] == expectation(launch)
+@pytest.mark.parametrize("kernel", CASES)
+def test_launch_comment(kernel):
+    launch = kernel.launch
+    assert set(launch) <= KEYS and launch["kernel"] == kernel.name
+    assert len(launch["grid"]) == len(launch["block"]) == 3
+    for argument, values in zip(launch["args"], kernel.arguments(), strict=True):
+        if isinstance(values, list):
+            low, high = manifest.RANGE[argument["type"]]
+            assert all(low <= v < high for v in values)
+        else:
+            assert -(2**31) <= values < 2**32
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_fits_the_first_machine(path):
-    launch = launch_of(path)
-    assert launch["grid"] == [1, 1, 1]
+@pytest.mark.parametrize("kernel", CASES)
+def test_expectation(kernel):
+    """The comment lists at least what changes, and what it lists is right."""
+    before, after = kernel.arguments(), kernel.expected()
+    for argument, old, new, listed in zip(kernel.launch["args"], before, after, kernel.launch["expect"], strict=True):
+        assert listed is None or listed == new
+        assert listed is not None or new is None or new == old
+        if new is not None:
+            low, high = manifest.RANGE[argument["type"]]
+            assert len(new) == len(old) and all(type(v) is int and low <= v < high for v in new)
+    assert any(new is not None and new != old for old, new in zip(before, after)), "the launch changes nothing"
+
+
+@pytest.mark.parametrize("kernel", ARTICLE)
+def test_fits_the_machine_article(kernel):
+    launch = kernel.launch
+    assert launch["grid"] == [1, 1, 1] and "shared_bytes" not in launch
     assert launch["block"][1:] == [1, 1] and 1 <= launch["block"][0] <= 32
-    assert sum(len(values(a)) for a in launch["args"] if not isinstance(a, int)) <= 126
-    for arg, after in zip(launch["args"], launch["expect"], strict=True):
-        if isinstance(arg, int):
-            assert after is None and -(2**31) <= arg < 2**32
-            continue
-        low, high = {"i32": (-(2**31), 2**31), "u32": (0, 2**32)}[arg["type"]]
-        assert all(low <= v < high for v in values(arg) + after)
+    assert words(kernel) <= 126
+    assert {a["type"] for a in launch["args"] if not isinstance(a, int)} <= {"i32", "u32"}
+
+
+@pytest.mark.parametrize("kernel", CASES)
+def test_fits_256_threads_and_4096_words(kernel):
+    launch = kernel.launch
+    assert math.prod(launch["block"]) <= 256 and math.prod(launch["grid"]) <= 16
+    assert words(kernel) <= 1024 and launch.get("shared_bytes", 0) <= 4096
+
+
+@pytest.mark.parametrize("kernel", CASES)
+def test_source(kernel):
+    text = kernel.path.read_text(encoding="utf-8")
+    assert re.fullmatch(r"[A-Z].*[.]", kernel.summary), "the first comment is a sentence"
+    assert text.isascii() and text.endswith("}\n")
+    assert all(len(line) <= 130 for line in text.splitlines() if not line.startswith("// qgpu:"))
+    assert len(re.findall(r"__global__", text)) == 1
+
+
+def test_the_table_of_kernels_is_up_to_date():
+    spec = importlib.util.spec_from_file_location("kernel_table", ROOT / "tools" / "kernel_table.py")
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert (ROOT / "docs" / "kernels.md").read_text(encoding="utf-8") == tool.table(), "run: python tools/kernel_table.py"
+
+
+def test_rules_can_tell_wrong_from_right():
+    """A rule is a function of the inputs: other inputs, other results."""
+    kernel = next(k for k in manifest.KERNELS if k.name == "sha256")
+    first, *rest = kernel.arguments()[0]
+    assert manifest.hashes.sha256([first ^ 1 << 24, *rest], [])[1] != kernel.expected()[1]

@@ -135,12 +135,12 @@ def test_tiles(shape):
     rng = np.random.default_rng(7)
     x, w = round_bf16(rng.standard_normal((n, k))), encode(rng.standard_normal((m, k)))
     out = np.empty((n, m), np.float32)
-    amx.linear(x, w, out)
+    amx.linear(amx.pack(x), w, out)
     exact = x.astype(np.float64) @ decode(w).astype(np.float64).T
     assert np.abs(out - exact).max() < 1e-6 * k
-    integers = rng.integers(-99, 99, (n, k)).astype(np.float32), encode(rng.integers(-99, 99, (m, k)).astype(np.float32))
-    amx.linear(*integers, out)
-    assert np.array_equal(out, integers[0] @ decode(integers[1]).T)  # exact sums: any order
+    x, w = rng.integers(-99, 99, (n, k)).astype(np.float32), encode(rng.integers(-99, 99, (m, k)).astype(np.float32))
+    amx.linear(amx.pack(x), w, out)
+    assert np.array_equal(out, x @ decode(w).T)  # exact sums: any order
 
 
 def test_tiles_stay_within_the_bf16_bound():

@@ -1,7 +1,6 @@
-"""Every kernel of kernels/ on the compiled weights: its expected arrays, every token, and the PTX interpreter's memory."""
+"""The kernels meant for the machine `article` on its compiled weights: its expected arrays, every token, and the PTX interpreter's memory."""
 
-from pathlib import Path
-
+import manifest
 import pytest
 
 import qgpu
@@ -9,7 +8,7 @@ from qgpu.engine import make_engine
 from qgpu.machine.description import ARTICLE
 from qgpu.runtime.launchfile import find_launch_comments
 
-KERNELS = sorted((Path(__file__).resolve().parents[2] / "kernels").glob("*.cu"))
+KERNELS = [kernel.path for kernel in manifest.KERNELS if kernel.machine == "article"]
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 
 CLANG_FLAGS = (
     "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_75", "-nocudainc", "-nocudalib", "-nostdinc",
-    "--target=x86_64-unknown-linux-gnu", "-m32", "-std=gnu++17",
+    "--target=x86_64-unknown-linux-gnu", "-m32", "-Xclang", "-malign-double", "-std=gnu++17",
     "-Xclang", "-target-feature", "-Xclang", "+ptx64", "-Wno-unknown-cuda-version", "-w",
     "-S", "-O2", "-fno-unroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-fno-jump-tables",
     "-fwrapv", "-mllvm", "-replexitval=never", "-gline-tables-only", "-fno-color-diagnostics", "-ferror-limit=8", "-fconstexpr-steps=1000000",

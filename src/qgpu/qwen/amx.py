@@ -20,7 +20,8 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from qgpu.bf16 import encode
+import qgpu.qwen.threads  # noqa: F401  (before anything runs in parallel)
+from qgpu.bf16_numba import encode1
 
 F32 = NDArray[np.float32]
 I8, I64 = ir.IntType(8), ir.IntType(64)
@@ -46,21 +47,22 @@ def fits(weight: NDArray) -> bool:
     return weight.shape[0] % ROWS == 0 and weight.shape[1] % DEEP == 0
 
 
-def linear(x: F32, weight: NDArray, out: F32) -> None:
-    """out = x W^T, unrounded. x: (n, K) float32 holding bf16 numbers, weight: (m, K) uint16,
-    C-contiguous, out: (n, m) float32.
+def pack(x: F32) -> NDArray[np.uint32]:
+    """Tokens as tiles, for any number of ``linear`` calls. x: (n, K) float32 holding bf16 numbers, K a multiple of 32.
+
+    Returns (n'/16, K/32, 16, 16) uint32 with n' = n rounded up to 32: groups of 16 tokens, steps along K, and then a
+    tile: row p holds elements 2p and 2p+1 of each of the 16 tokens.
     """
     if not available():
         raise RuntimeError("this processor has no bf16 tiles")
-    n, width = x.shape
-    padded = -n % TOKENS
-    bits = encode(x)
-    if padded:
-        bits = np.concatenate([bits, np.zeros((padded, width), np.uint16)])
-    pairs = np.ascontiguousarray(bits).view(np.uint32)  # (n', K/2)
-    groups = pairs.reshape(-1, 16, width // DEEP, PAIRS)  # 16 tokens, and the tile rows along K
-    tiles = np.ascontiguousarray(groups.transpose(0, 2, 3, 1))  # (n'/16, K/32, 16 pairs, 16 tokens)
-    _linear(weight.ctypes.data, tiles, _layout(), n, out)
+    tiles = np.zeros(((x.shape[0] + TOKENS - 1) // TOKENS * 2, x.shape[1] // DEEP, PAIRS, 16), np.uint32)
+    _pack(x, tiles)
+    return tiles
+
+
+def linear(tiles: NDArray[np.uint32], weight: NDArray[np.uint16], out: F32) -> None:
+    """out = x W^T, unrounded. tiles: packed x (n, K), weight: (m, K) C-contiguous, out: (n, m) float32."""
+    _linear(weight.ctypes.data, tiles, _layout(), out.shape[0], out)
 
 
 def _layout() -> NDArray[np.uint8]:
@@ -118,6 +120,19 @@ def address_as_void_pointer(typingctx, address):
         return builder.inttoptr(args[0], BYTES)
 
     return types.voidptr(types.intp), build
+
+
+@nb.njit(parallel=True, cache=True, nogil=True)
+def _pack(x, tiles):
+    """The work of ``pack``."""
+    n = x.shape[0]
+    for group in nb.prange(tiles.shape[0]):
+        for t in range(min(16, n - group * 16)):
+            row = x[group * 16 + t]
+            for k in range(tiles.shape[1]):
+                for p in range(PAIRS):
+                    low, high = encode1(row[k * DEEP + 2 * p]), encode1(row[k * DEEP + 2 * p + 1])
+                    tiles[group, k, p, t] = np.uint32(low) | (np.uint32(high) << np.uint32(16))
 
 
 @nb.njit(parallel=True, cache=True, nogil=True)

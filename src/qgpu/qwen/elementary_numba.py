@@ -38,8 +38,8 @@ def _as_bits(typingctx, x):
 def exp1(x):
     """e^x."""
     wide = np.float64(x)
-    is_nan = wide != wide
-    wide = 0.0 if is_nan else min(max(wide, -EXP_LIMIT), EXP_LIMIT)
+    wide = wide if wide < EXP_LIMIT else EXP_LIMIT  # NaN too, until the end
+    wide = wide if wide > -EXP_LIMIT else -EXP_LIMIT
     n = np.floor(wide * LOG2E + 0.5)
     r = (wide - n * LN2_HIGH) - n * LN2_LOW
     p = C0
@@ -57,7 +57,8 @@ def exp1(x):
     p = p * r + C12
     p = p * r + C13
     scale = _as_double((np.int64(n) + np.int64(1023)) << np.int64(52))
-    return np.float32(x) if is_nan else np.float32(p * scale)
+    result = np.float32(p * scale)
+    return x if x != x else result
 
 
 @nb.njit(error_model="numpy")

@@ -13,8 +13,10 @@ from numba.extending import overload
 
 from qgpu.bf16_numba import decode1, round1
 from qgpu.qwen.elementary_numba import exp1, rsqrt1, sigmoid1, silu1, softplus1
+from qgpu.qwen.lanes import make_dots
 
 ZERO = np.float32(0.0)
+_dot_bf16, _dot_f32 = make_dots(1, 1, True), make_dots(1, 1, False)
 SMALL = 32768  # fewer elements than this are not worth waking other threads for
 
 
@@ -221,7 +223,7 @@ def _gated_row(o, z, weight, eps, bf16, out):
 
 @nb.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
 def swiglu(gate, up, bf16, out):
-    """gate, up, out: (n, I) float32: silu(gate) * up."""
+    """gate, up, out: (n, I) float32: silu(gate) * up. out must not be gate or up: the loop would not be vectorised."""
     if gate.size < SMALL:
         for t in range(gate.shape[0]):
             _swiglu_row(gate[t], up[t], bf16, out[t])
@@ -272,22 +274,35 @@ def attend(q, keys, values, scale, bf16, out):
         _attend_head(q[t, h], keys[:seen, g], values[:seen, g], scale, bf16, out[t, h])
 
 
+@nb.njit
+def _plain_dot(q, key, lane):
+    """Sum of q * key in the strict order, for any length. lane: (16,), scratch."""
+    for i in range(16):
+        lane[i] = ZERO
+    for k in range(q.size):
+        lane[k % 16] += q[k] * widen1(key[k])
+    return _fold_row(lane)
+
+
 @nb.njit(error_model="numpy")
 def _attend_head(q, keys, values, scale, bf16, out):
     """One query of one head. q, out: (E,), keys, values: (T, E)."""
     length, size = keys.shape
     scores, lane = np.empty(length, np.float32), np.empty(16, np.float32)
+    if size % 16 == 0:
+        width = keys.itemsize
+        for p in range(length):
+            at = keys.ctypes.data + p * keys.strides[0]
+            if width == 2:
+                _dot_bf16(at, 0, q.ctypes.data, 0, size // 16, scores.ctypes.data + 4 * p, 0, 0)
+            else:
+                _dot_f32(at, 0, q.ctypes.data, 0, size // 16, scores.ctypes.data + 4 * p, 0, 0)
+    else:
+        for p in range(length):
+            scores[p] = _plain_dot(q, keys[p], lane)
     top = -np.float32(np.inf)
-    whole = size // 16 * 16
     for p in range(length):
-        for i in range(16):
-            lane[i] = ZERO
-        for k in range(0, whole, 16):
-            for i in range(16):
-                lane[i] += q[k + i] * widen1(keys[p, k + i])
-        for k in range(whole, size):
-            lane[k - whole] += q[k] * widen1(keys[p, k])
-        scores[p] = rounded(rounded(_fold_row(lane), bf16) * scale, bf16)
+        scores[p] = rounded(rounded(scores[p], bf16) * scale, bf16)
         top = max(top, scores[p])
     for i in range(16):
         lane[i] = ZERO

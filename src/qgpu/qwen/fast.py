@@ -1,8 +1,9 @@
 """The fast forward: the naive one's steps in Numba kernels, weights left as mapped bf16.
 
 Sums are taken in the strict order of :mod:`qgpu.qwen.arithmetic`, whatever the number of threads, so the result equals
-the strict naive forward bit for bit. One thing departs from that unless ``strict`` is asked for: on processors with AMX
-the large products of a prefill go through its tiles, which add in another (fixed) order.
+the strict naive forward bit for bit. Two things depart from that in a prefill unless ``strict`` is asked for: on processors
+with AMX the large products go through its tiles, which add in another (fixed) order, and the chunked delta rule takes
+denormal numbers as zero.
 
 With a hook the naive functions run, on this arithmetic: the same bits, and every value passes by.
 """
@@ -58,13 +59,14 @@ class FastArithmetic(Arithmetic):
     def linears(self, x: F32, weights: list[NDArray], biases: list[NDArray | None] | None = None) -> list[F32]:
         """Several matrices times the same x: waking the threads once costs less."""
         outs = [np.empty((x.shape[0], weight.shape[0]), np.float32) for weight in weights]
-        plain = []
+        plain, tiles = [], None
         for weight, out in zip(weights, outs, strict=True):
             if weight.dtype != np.uint16:
                 a, b = _padded(x), _padded(weight)
                 kernels.contract_f32(a.ctypes.data, b.ctypes.data, a.shape[1], out[None])
             elif self.tiles and x.shape[0] >= AMX_TOKENS and amx.fits(weight):
-                amx.linear(x, _padded(weight), out)
+                tiles = amx.pack(x) if tiles is None else tiles
+                amx.linear(tiles, weight, out)
             else:
                 plain.append((_padded(weight), out))
         if plain:
@@ -154,8 +156,9 @@ class FastModel:
             h = self._add(h, mixed)  # (n, D)
             x = self._rms(h, small["post"])  # (n, D)
             gate, up = self.ar.linears(x, [w.gate, w.up])  # (n, I)
-            elementwise.swiglu(gate, up, self.ar.bf16, gate)
-            h = self._add(h, self.ar.linear(gate, w.down))  # (n, D)
+            inner = np.empty_like(gate)  # (n, I)
+            elementwise.swiglu(gate, up, self.ar.bf16, inner)
+            h = self._add(h, self.ar.linear(inner, w.down))  # (n, D)
         cache.position += len(ids)
         return h
 
@@ -190,7 +193,8 @@ class FastModel:
         if cache.started and n == 1:
             elementwise.delta_step(q[0], k[0], v[0], beta[0], decay[0], np.float32(root), cache.state, ar.bf16, o[0])
         else:
-            chunk.delta_chunks(q, k, v, beta, decay, np.float32(1.0 / root), cache.state, ar.bf16, o)
+            scale, flush = np.float32(1.0 / root), not self.strict
+            chunk.delta_chunks(q, k, v, beta, decay, scale, cache.state, ar.bf16, flush, o)
         cache.started = True
         rows = o.reshape(-1, cfg.linear_value_head_dim)  # (n Hv, Dv)
         y = np.empty_like(rows)
