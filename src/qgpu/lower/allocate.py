@@ -1,4 +1,8 @@
-"""Registers for the values that live from one machine block to the next, by colouring their interference graph."""
+"""Registers for the values that live from one machine block to the next, by colouring their interference graph.
+
+Where register ports belong to classes, values that one instruction reads should get registers of different classes. That is a
+wish: what it cannot have is left for `emit` to mend with copies.
+"""
 
 from __future__ import annotations
 
@@ -59,16 +63,26 @@ def run(machine: Machine, nodes: list[Node], classes: Classes, kernel: str) -> d
     for v, others in list(graph.items()):
         for o in others:
             graph.setdefault(o, set()).add(v)
-    return _colour(machine, graph, rank, nodes, classes, kernel)
+    apart: dict[Op, set[Op]] = {v: set() for v in graph}
+    if machine.register_classes:
+        for node in nodes:
+            for op in node.packed.stages:
+                read = {classes.of(a) for a in node.packed.registers_of(op)}
+                for v in read:
+                    apart[v] |= read - {v}
+    return _colour(machine, graph, apart, rank, nodes, classes, kernel)
 
 
-def _colour(machine: Machine, graph: dict[Op, set[Op]], rank: dict[Op, int], nodes: list[Node], classes: Classes,
-            kernel: str) -> dict[Op, int]:
-    """Chaitin's and Briggs's order: take away the node of least degree, colour in the opposite order."""
+def _colour(machine: Machine, graph: dict[Op, set[Op]], apart: dict[Op, set[Op]], rank: dict[Op, int], nodes: list[Node],
+            classes: Classes, kernel: str) -> dict[Op, int]:
+    """Chaitin's and Briggs's order: take away the node of least degree, colour in the opposite order.
+
+    apart: values that should not be in the same class of registers.
+    """
     left = {v: set(o) for v, o in graph.items()}
     stack: list[Op] = []
     while left:
-        v = min(left, key=lambda v: (len(left[v]), rank[v]))
+        v = min(left, key=lambda v: (len(left[v]), len(apart[v]), rank[v]))
         stack.append(v)
         for o in left.pop(v):
             left[o].discard(v)
@@ -78,7 +92,8 @@ def _colour(machine: Machine, graph: dict[Op, set[Op]], rank: dict[Op, int], nod
         free = [r for r in range(1, machine.registers + 1) if r not in used]
         if not free:
             _complain(machine, nodes, classes, kernel, rank)
-        colours[v] = free[0]
+        taken = [colours[o] % machine.register_classes for o in apart[v] if o in colours]
+        colours[v] = min(free, key=lambda r: taken.count(r % machine.register_classes)) if taken else free[0]
     return colours
 
 

@@ -11,7 +11,7 @@ from ..machine.encoding import Block as MachineBlock
 from ..machine.encoding import encode, print_block
 from ..ptx.model import Kernel, Module
 from . import emit, expand, fuse, hoist, induction, layout, leave_ssa, legalise, rematerialise, report, simplify, translate
-from .ir import EFFECTS, Function, clone, print_function
+from .ir import EFFECTS, Function, Op, clone, print_function
 from .launch import LaunchShape, check_launch, parameter_bytes
 from .liveness import liveness
 from .packing import CannotPack, pack
@@ -31,6 +31,10 @@ PASSES = (
     ("fuse", fuse.run),
     ("legalise", legalise.run),
 )
+
+
+ROUNDS = 12
+"""How often copies are inserted where registers of one class meet."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ def _place(unit: Unit, hook: Hook | None) -> list[MachineBlock]:
         raise emit.TooManyBlocks(unit.machine, unit.kernel.short_name, needed)
     failures: list[LoweringError] = []
     for mode in MODES:
-        function = clone(unit.function)
+        function, _ = clone(unit.function)
         try:
             return _place_in_mode(unit, function, mode, hook)
         except CannotPack:
@@ -113,11 +117,33 @@ def _fewest_blocks(unit: Unit) -> int:
 
 
 def _place_in_mode(unit: Unit, function: Function, mode: Mode, hook: Hook | None) -> list[MachineBlock]:
-    machine, threads = unit.machine, unit.launch.threads
     if mode.again:
         rematerialise.run(function, most_steps=4, into_loops=True)
     elif mode.inline:
         rematerialise.run(function)
+    for _ in range(ROUNDS):
+        attempt, twins = clone(function)
+        try:
+            return _finish(unit, attempt, mode, hook)
+        except emit.PortClash as clash:
+            _copy_first(function, twins, clash.reads)
+    raise LoweringError(f"kernel {unit.kernel.short_name}: registers of one class meet in one instruction again and again")
+
+
+def _copy_first(function: Function, twins: dict[Op, Op], reads: list[tuple[Op, int]]) -> None:
+    """Put a copy before each operation, for the operand of that number. twins: operation of the function -> of the clone."""
+    original = {twin: op for op, twin in twins.items()}
+    wanted = [(original[op], k) for op, k in reads if op in original]
+    for block in function.blocks:
+        for op, k in wanted:
+            if op in block.ops:
+                copy = legalise.copy_of(op.args[k], op)
+                block.ops.insert(block.ops.index(op), copy)
+                op.args[k] = copy
+
+
+def _finish(unit: Unit, function: Function, mode: Mode, hook: Hook | None) -> list[MachineBlock]:
+    machine, threads = unit.machine, unit.launch.threads
     classes = leave_ssa.run(function, mode.weak, mode.isolate)
     order = layout.ordered(function.blocks)
     if hook is not None:

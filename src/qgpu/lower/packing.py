@@ -36,6 +36,13 @@ class Packed:
     def stage_of(self, op: Op) -> int | None:
         return self.stages.index(op) + 1 if op in self.stages else None
 
+    def registers_of(self, op: Op | None) -> list[Op]:
+        """The operands that an operation of this block reads from registers."""
+        if op is None:
+            return []
+        at = self.stages.index(op)
+        return [a for a in op.args if isinstance(a, Op) and a not in self.stages[:at]]
+
 
 def pack(machine: Machine, threads: int, block: Block, must_live: set[Op], classes: Classes, inline: bool, dense: bool) -> list[Packed]:
     """The cheaper of packing with and without making cheap values again. Raises CannotPack."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ptx.opcodes import Unsupported, unsupported_error
-from .ir import MISSING
+MISSING = ("ldparam",)
 from .unit import Unit
 
 REASONS = {

@@ -13,7 +13,7 @@ from ..machine.encoding import Origin
 from ..ptx.model import TYPE_BYTES, Addr, Imm, Instruction, Operand, Reg, Sink, Special, Symbol
 from ..ptx.opcodes import Unsupported, judge
 from . import cfg
-from .ir import EQ, LT, MASK, TID, Block, Function, Op, Value, reverse_postorder
+from .ir import CTA, EQ, LT, MASK, TID, Block, Function, Op, Value, reverse_postorder
 from .operations import HANDLERS
 from .ssa import Registers
 from .unit import Refused, Unit
@@ -107,19 +107,24 @@ class Translator:
 
     def special(self, name: str) -> Value:
         m, launch = self.unit.machine, self.unit.launch
-        fixed = {"%tid.y": 0, "%tid.z": 0, "%ctaid.x": 0, "%ctaid.y": 0, "%ctaid.z": 0, "WARP_SZ": m.lanes}
+        fixed = {"%tid.y": 0, "%tid.z": 0, "WARP_SZ": m.warp_size}
         for k, axis in enumerate("xyz"):
             fixed["%ntid." + axis] = launch.block[k]
             fixed["%nctaid." + axis] = launch.grid[k]
+            if launch.grid[k] == 1:
+                fixed["%ctaid." + axis] = 0
         if name in fixed:
             return fixed[name]
+        if name in ("%ctaid.x", "%ctaid.y", "%ctaid.z"):
+            return CTA["xyz".index(name[-1])]
         if name == "%tid.x":
             return TID
+        warp_bits = m.warp_size.bit_length() - 1
         if name == "%warpid":
-            return self.op("shr", TID, m.lane_bits)
+            return self.op("shr", TID, warp_bits)
         if name == "%nwarpid":
             return m.warps
-        lane = self.op("and", TID, m.lanes - 1)
+        lane = self.op("and", TID, m.warp_size - 1)
         if name == "%laneid":
             return lane
         if name.startswith("%lanemask_"):
@@ -133,9 +138,9 @@ class Translator:
                 case "le":
                     return self.op("or", below, one)
                 case "ge":
-                    return self.op("xor", below, (1 << m.lanes) - 1)
+                    return self.op("xor", below, (1 << m.warp_size) - 1)
                 case "gt":
-                    return self.op("xor", self.op("or", below, one), (1 << m.lanes) - 1)
+                    return self.op("xor", self.op("or", below, one), (1 << m.warp_size) - 1)
         raise Refused(f"special register {name} is not supported")
 
     # ---- writing --------------------------------------------------------------------------------------------------
