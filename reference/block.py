@@ -113,7 +113,7 @@ def read_block(sizes: Sizes, words: list[int], block: int) -> Block:
 def _read_instruction(sizes: Sizes, words: list[int], stage: int, wrong) -> Instruction:
     operand_word, operation_word, immediate = words
     bits = BitReader(operand_word)
-    found = _read_ports(sizes, bits)
+    found = _read_ports(sizes, bits, stage, wrong)
     for x in "abc":
         lines = [Source("result", r) for r in range(1, sizes.stages)] + [Source("imm")] * (x != "c")
         found[x] += [source for source in lines if bits.take(1)]
@@ -128,8 +128,6 @@ def _read_instruction(sizes: Sizes, words: list[int], stage: int, wrong) -> Inst
         if len(sources) > 1:
             raise wrong(f"stage {stage} selects {len(sources)} sources for operand {x.upper()}")
         for source in sources:
-            if source.kind == "register" and source.number > sizes.registers:
-                raise wrong(f"stage {stage} reads a register beyond r{sizes.registers}")
             if source.kind == "result" and source.number >= stage:
                 raise wrong(f"stage {stage} uses the result of stage {source.number}, which is not earlier")
     why = check_lines(sizes, lines, stage)
@@ -140,16 +138,18 @@ def _read_instruction(sizes: Sizes, words: list[int], stage: int, wrong) -> Inst
     return Instruction(a, b, c, lines, immediate, shuffle, operation(lines))
 
 
-def _read_ports(sizes: Sizes, bits: BitReader) -> dict[str, list[Source]]:
+def _read_ports(sizes: Sizes, bits: BitReader, stage: int, wrong) -> dict[str, list[Source]]:
     """Registers that the front of the operand word selects for each operand."""
-    if not sizes.register_classes:
-        numbers = {x: bits.take(sizes.register_bits) for x in "abc"}
-        return {x: [Source("register", n)] if n else [] for x, n in numbers.items()}
-    ports = [bits.take(sizes.port_bits) for _ in range(sizes.register_classes)]
-    found: dict[str, list[Source]] = {}
-    for x in "abc":
-        found[x] = [Source("register", k + sizes.register_classes * (p - 1)) if p else Source("zero")
-                    for k, p in enumerate(ports) if bits.take(1)]
+    classes = sizes.register_classes
+    if classes:
+        ports = [bits.take(sizes.port_bits) for _ in range(classes)]
+        numbers = [k + classes * (p - 1) if p else 0 for k, p in enumerate(ports)]  # register 0 reads as nothing does
+        found = {x: [Source("register", n) for n in numbers if bits.take(1)] for x in "abc"}
+    else:
+        numbers = [bits.take(sizes.register_bits) for _ in "abc"]
+        found = {x: [Source("register", n)] if n else [] for x, n in zip("abc", numbers)}
+    if any(n > sizes.registers for n in numbers):
+        raise wrong(f"stage {stage} reads a register beyond r{sizes.registers}")
     return found
 
 

@@ -9,37 +9,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from qgpu.errors import FaultError
 
-from .block import Block, StageTrace, read_block, run_stages, word_of
-from .tokens import FELL, MASK, TAKEN, UNTOUCHED, Record, Sizes, chunk_of, decode, encode, value_of
-
-
-class Item(NamedTuple):
-    """What the machine still owes before its next control token.
-
-    kind: "value" (number: the value; it goes to a register of a lane, or with register None to the item after it), "mem"
-    (number: the word) or "block" (number: the axis).
-    """
-
-    kind: str
-    number: int
-    lane: int = 0
-    register: int | None = None
-
-
-class Execution(NamedTuple):
-    """The last pass (EXEC or NEXT): block, warp, group, active lanes, each stage's operands and results, lanes with a bad address."""
-
-    block: int
-    warp: int
-    group: int
-    active: tuple[bool, ...]
-    program: Block
-    stages: list[StageTrace]
-    bad_lanes: tuple[int, ...]
+from .block import Block, read_block
+from .passes import Execution, Item, owed, run_pass
+from .tokens import MASK, TAKEN, UNTOUCHED, Record, Sizes, chunk_of, decode, encode, value_of
 
 
 class MachineInterpreter:
@@ -191,10 +167,11 @@ class MachineInterpreter:
     def _block(self, record: Record) -> None:
         axis = record.payload
         self.index[axis] = self._take_value(record, "block")
-        if self.index[axis] == 0 and axis < 2:
-            self._turn(axis + 1)
-        else:
-            self._go_on("WARP", 1)
+        if self.running:
+            if self.index[axis] == 0 and axis < 2:
+                self._turn(axis + 1)
+            else:
+                self._go_on("WARP", 1)
 
     # ---- control --------------------------------------------------------------------------------------------------
     def _control(self, record: Record) -> None:
@@ -232,7 +209,8 @@ class MachineInterpreter:
         self.group, self.active, self.last_exec = group, [False] * s.lanes, None
         if initialize:
             threads = (self.warps - 1) * s.warp_size + self.last_threads
-            self.targets[self.warp][group] = [0 if tid < threads else s.exit for tid in self._thread_numbers()]
+            start = self.warp * s.warp_size + group * s.lanes
+            self.targets[self.warp][group] = [0 if tid < threads else s.exit for tid in range(start, start + s.lanes)]
 
     def _after_init(self) -> None:
         if self.group + 1 < self.sizes.groups:
@@ -282,46 +260,21 @@ class MachineInterpreter:
         return self._blocks[block]
 
     # ---- a pass ---------------------------------------------------------------------------------------------------
-    def _thread_numbers(self) -> list[int]:
-        start = (self.warp * self.sizes.groups + self.group) * self.sizes.lanes
-        return list(range(start, start + self.sizes.lanes))
-
     def _pass(self, group: int, program: Block) -> None:
         """Run the current block for a group, and say what the machine writes then."""
-        s, self.group = self.sizes, group
+        self.group = group
         self.active = [target == self.block for target in self.targets[self.warp][group]]
-        specials = {"tid": self._thread_numbers(), "ballot": [self.ballots[self.warp]] * s.lanes,
-                    **{f"cta{axis}": [i] * s.lanes for axis, i in zip("xyz", self.index)}}
-        stages = run_stages(s, program, self.registers[self.warp][group], specials, self.memory)
-        bad = []
-        for trace, instruction in zip(stages, program.instructions):
-            if "ld" in instruction.lines or "st" in instruction.lines:
-                bad += [lane for lane, on in enumerate(self.active)
-                        if on and lane not in bad and word_of(s, trace.a[lane] + trace.b[lane] & MASK) is None]
-        run = Execution(self.block, self.warp, group, tuple(self.active), program, stages, tuple(sorted(bad)))
-        self.last_exec = run
-        if bad:
+        self.last_exec = run = run_pass(self.sizes, self.block, program, self.warp, group, self.active,
+                                        self.registers[self.warp][group], self.index, self.ballots[self.warp], self.memory)
+        if run.bad_lanes:
             self._go_on("TRAP")
         else:
-            self._owe(run)
+            self._items = owed(self.sizes, run)
             self._terminate(run)
-
-    def _owe(self, run: Execution) -> None:
-        """The items of section 2, Order, 2: live results stage by stage, then store data each with its word."""
-        lanes = [lane for lane, on in enumerate(run.active) if on]
-        self._items = [Item("value", run.stages[stage].result[lane], lane, run.program.dest[stage])
-                       for stage, live in enumerate(run.program.live) if live for lane in lanes]
-        if run.program.store_stage is not None:
-            store = run.stages[run.program.store_stage]
-            for lane in lanes:
-                self._items += [Item("value", store.c[lane], lane), Item("mem", word_of(self.sizes, store.result[lane]), lane)]
 
     def _terminate(self, run: Execution) -> None:
         """Section 2, Order, 3."""
-        program, last = run.program, run.stages[-1].result
-        chooses = program.branch or program.vote
-        outcome = [UNTOUCHED if not on else TAKEN if chooses and last[lane] & 1 else FELL for lane, on in enumerate(run.active)]
-        groups = self.targets[self.warp]
+        program, groups, outcome = run.program, self.targets[self.warp], run.outcome
         for group in range(run.group + 1, self.sizes.groups):
             if run.block in groups[group]:
                 self._go_on("NEXT", group, outcome)
