@@ -125,6 +125,7 @@ class Unit:
     """h = relu(f) * relu(g), adding weight * h to each output signal. tap: conv tap that f reads (0 = this token).
 
     tie: units with the same tie (not 0) share a layer, because a part of their sum alone may not be exact.
+    eager: runs as soon as it can, because it frees more dims than it takes.
     """
 
     f: Form
@@ -134,6 +135,7 @@ class Unit:
     group: str = ""
     tap: int = 0
     tie: int = 0
+    eager: bool = False
 
     def reads(self) -> set[Signal]:
         return set(self.f.coef) | set(self.g.coef)
@@ -147,7 +149,8 @@ class MemoryHead:
     value[j]: form written to value dim j of the addressed row; integers 0..40. gate[j]: form of the output gate.
     outs[j]: signals that receive weight * value_read * relu(gate). key_tap / value_tap: conv taps (0 = this token).
     halve: if given, a form that is 1 on tokens that halve every row and 0 on others (first layer only).
-    const_rows: keys that also write the head's two norm constants (default all). All rows not in const_rows carry none.
+    const_form: a form that is 1 on tokens whose row carries the head's two norm constants (default: all rows do).
+    after: signals that are complete before the head runs, although it does not read them. eager: runs as soon as it can.
     """
 
     name: str
@@ -162,6 +165,8 @@ class MemoryHead:
     halve: Form | None = None
     row_names: dict[int, str] = field(default_factory=dict)
     const_form: Form | None = None
+    after: tuple[Signal, ...] = ()
+    eager: bool = False
 
     def tap_of(self, j: int) -> int:
         return self.value_tap if isinstance(self.value_tap, int) else self.value_tap[j]
@@ -190,6 +195,7 @@ class Circuit:
         self._scope: list[str] = []
         self._tie = 0
         self._ties = 0
+        self._eager = False
 
     # ---- naming -------------------------------------------------------------------------------------------------
     def scope(self, name: str) -> "_Scope":
@@ -234,7 +240,7 @@ class Circuit:
         """Add relu(f)*relu(g) to outs (a signal, or {signal: weight})."""
         if isinstance(outs, Signal):
             outs = {outs: 1}
-        u = Unit(Form.of(f), Form.of(g), tuple(outs.items()), note, ".".join(self._scope), tap, self._tie)
+        u = Unit(Form.of(f), Form.of(g), tuple(outs.items()), note, ".".join(self._scope), tap, self._tie, self._eager)
         self.units.append(u)
         return u
 
@@ -255,10 +261,10 @@ class Circuit:
         return self.unit(all_of(*literals), 1, outs, note)
 
     def equal(self, x, j, outs, note: str = "", when: Iterable = ()) -> Unit:
-        """Add [x == j] for an integer form x, if every literal in when is 1 (big: beyond x's range)."""
+        """Add [x == j] for an integer form x, if every literal in when is 1."""
         d = Form.of(x) - j
-        big = 2 * max(abs(v) for v in form_range(d)) + 4
-        gate = Form.total(not_(w) for w in when) * int(big)
+        beyond = 1 << int(max(abs(v) for v in form_range(d)) + 1).bit_length()      # a power of two: exact in bf16
+        gate = Form.total(not_(w) for w in when) * beyond
         return self.unit(d + 1 - gate, 1 - d, outs, note)
 
     def at_least(self, x, t, outs: Mapping[Signal, int | Fraction] | Signal, note: str = "", when: Iterable = ()) -> None:
@@ -271,7 +277,17 @@ class Circuit:
             self.unit(gate, d + 1, outs, note)
             self.unit(gate, d, {s: -w for s, w in outs.items()}, note + " (step end)")
 
+    @contextmanager
+    def eager(self) -> Iterator[None]:
+        """``with c.eager():`` units and heads inside run as soon as they can."""
+        outer, self._eager = self._eager, True
+        try:
+            yield
+        finally:
+            self._eager = outer
+
     def add_head(self, head: MemoryHead) -> MemoryHead:
+        head.eager = self._eager
         self.heads.append(head)
         return head
 

@@ -45,7 +45,11 @@ class Following:
 def minimum(c: Circuit, x: list, y: list, name: str, bits: int) -> list[Signal]:
     """The smaller of two numbers given as bit lists (signals or forms), in two levels; `bits` bits of it."""
     less = c.signal(f"{name}.less")
-    c.at_least(binary(y) - binary(x), 1, less, "first is smaller")
+    width = max(len(x), len(y))
+    x_all, y_all = [*x, *[0] * (width - len(x))], [*y, *[0] * (width - len(y))]
+    for k in range(len(y)):                       # the highest bit in which they differ
+        higher = binary(y_all[k + 1:]) - binary(x_all[k + 1:])
+        c.equal(higher, 0, less, f"first is smaller from bit {k} on", [y_all[k], not_(x_all[k])])
     out = c.bits(f"{name}.", bits)
     for k in range(bits):
         if k < len(x):

@@ -27,7 +27,7 @@ def latch(c: Circuit, name: str, write: Form, bits: list, note: str, *, tap: int
 
 
 def banks(c: Circuit, m: Machine, name: str, numbers: list, key: Callable, query: Callable, value: list, outs: list[Signal],
-          note: str, row_name: Callable, *, value_tap: int = 0) -> None:
+          note: str, row_name: Callable, *, value_tap: int = 0, after: tuple[Signal, ...] = ()) -> None:
     """An addressed store of one word a row, over as many heads as its rows need.
 
     numbers: what the rows stand for. key(n), query(n): forms that are 1 where row n is written, read (at most one row each). The
@@ -39,7 +39,7 @@ def banks(c: Circuit, m: Machine, name: str, numbers: list, key: Callable, query
         c.add_head(MemoryHead(c._full(f"{name}{bank}"), {i: key(n) for i, n in enumerate(part)},
                               {i: query(n) for i, n in enumerate(part)}, [Form.of(v) for v in value],
                               [Form.of(1)] * len(value), [((s, 1),) for s in outs], note, value_tap=value_tap,
-                              row_names={i: row_name(n) for i, n in enumerate(part)}))
+                              row_names={i: row_name(n) for i, n in enumerate(part)}, after=after))
 
 
 def increment(c: Circuit, bits: list[Signal], name: str, when: list = ()) -> list[Signal]:

@@ -32,7 +32,9 @@ def build_machine(m: Machine) -> MachineCircuit:
     front = build_front(c, m, records)
     bus = store_bus(c, m)
     results: list[list[list[Signal]]] = []
+    operands: tuple[Signal, ...] = ()
     for number in range(1, m.stages + 1):
-        results.append(build_stage(c, m, records, front, number, results, bus))
+        result, operands = build_stage(c, m, records, front, number, results, bus, operands)
+        results.append(result)
     next_code = build_tail(c, m, records, front, results, bus)
     return MachineCircuit(m, c, records, front, results, bus, next_code)

@@ -16,6 +16,8 @@ from .control import Front
 from .core import Circuit, Form, Signal, all_of, not_
 from .latch import address, banks
 from .logic import logic, pick_many, pick_two
+from .bitcount import bit_counts
+from .high import multiply_high
 from .multiply import multiply_add
 from .records import Records
 from .shift import shift
@@ -25,11 +27,11 @@ from .shuffle import shuffle
 @dataclass
 class StoreBus:
     """What a block's one store puts out, by lane: data, word number in its window and whether that is shared memory; trap
-    counts what is wrong with addresses."""
+    counts what is wrong with addresses, by stage."""
 
     data: list[list[Signal]]
     word: list[list[Signal]]
-    trap: Signal
+    trap: list[Signal]
 
 
 def store_bus(c: Circuit, m: Machine) -> StoreBus:
@@ -37,12 +39,17 @@ def store_bus(c: Circuit, m: Machine) -> StoreBus:
     with c.scope("store"):
         return StoreBus([c.bits(f"data{lane}.", WORD) for lane in range(m.lanes)],
                         [c.bits(f"word{lane}.", m.window_bits - 1) for lane in range(m.lanes)],
-                        c.signal("bad_addresses", 0, 256))
+                        [c.signal(f"bad_addresses{s}", 0, 256) for s in range(1, m.stages + 1)])
 
 
 def build_stage(c: Circuit, m: Machine, rec: Records, front: Front, number: int,
-                earlier: list[list[list[Signal]]], bus: StoreBus) -> list[list[Signal]]:
-    """Stage `number` (from 1). earlier[s][lane]: 32 result bits of stages before. Returns result bits by lane."""
+                earlier: list[list[list[Signal]]], bus: StoreBus,
+                after: tuple[Signal, ...] = ()) -> tuple[list[list[Signal]], tuple[Signal, ...]]:
+    """Stage `number` (from 1). earlier[s][lane]: 32 result bits of stages before. Returns result bits by lane, and operands.
+
+    after: operands of the stage before. Where registers take many heads, they are read only once those are selected: ports of
+    two stages side by side would fill the residual stream.
+    """
     with c.scope(f"s{number}"):
         first = 2 + 3 * (number - 1)
         field = operand_lines(m, number, front.rom.word(first, operand_names(m)))
@@ -51,15 +58,16 @@ def build_stage(c: Circuit, m: Machine, rec: Records, front: Front, number: int,
         imm = front.rom.word(first + 2, [f"imm{k}" for k in range(WORD)])
         c.one_hot([lines[n] for n in ("add", "sub", "set", "minmax", "sel", "mul", "mulhi", "shl", "shr", "sar", "shfl",
                                       "popc", "clz", "brev")])
-        operands = [select_operands(c, m, rec, front, field, lines, imm, lane, [r[lane] for r in earlier])
+        operands = [select_operands(c, m, rec, front, field, lines, imm, lane, [r[lane] for r in earlier], after)
                     for lane in range(m.lanes)]
         partial = [[c.signal(f"partial{lane}.{k}") for k in range(WORD)] for lane in range(m.lanes)]
         for d in range(m.lanes):
             c.one_hot([imm[m.lanes * d + s] for s in range(m.lanes)], when=lines["shfl"])
         shuffle(c, [ops[0] for ops in operands],
                 [[imm[m.lanes * d + s] for s in range(m.lanes)] for d in range(m.lanes)], lines["shfl"], partial)
-        return [build_lane(c, m, rec, front, number, lines, lane, *operands[lane], partial[lane], bus)
-                for lane in range(m.lanes)]
+        results = [build_lane(c, m, rec, front, number, lines, lane, *operands[lane], partial[lane], bus)
+                   for lane in range(m.lanes)]
+        return results, tuple(s for ops in operands for bits in ops[:2] for s in bits)
 
 
 def operand_names(m: Machine) -> list[str]:
@@ -77,7 +85,7 @@ def operand_lines(m: Machine, number: int, bits: list[Signal]) -> dict[str, list
 
 
 def register_port(c: Circuit, m: Machine, rec: Records, front: Front, lane: int, numbers: list[int], which: list[Signal],
-                  field_of, into: list[Signal], name: str) -> None:
+                  field_of, into: list[Signal], name: str, after: tuple = ()) -> None:
     """Add one of the registers `numbers` of this lane, group and warp to the 32 signals `into`.
 
     which: bits of the program's field; field_of(r): its value where it means register r (0 means none).
@@ -87,10 +95,10 @@ def register_port(c: Circuit, m: Machine, rec: Records, front: Front, lane: int,
     here = lambda w, g: (*address(place.warp, w), *address(place.group, g))
     banks(c, m, name, rows, lambda x: all_of(front.write_lane[lane], *here(x[0], x[1]), *address(front.write_dest, x[2])),
           lambda x: all_of(*here(x[0], x[1]), *address(which, field_of(x[2]))), rec.value, into,
-          f"registers of lane {lane}", lambda x: f"warp {x[0]} group {x[1]} register {x[2]}")
+          f"registers of lane {lane}", lambda x: f"warp {x[0]} group {x[1]} register {x[2]}", after=after)
 
 
-def read_registers(c, m, rec, front, field, lane, a, raw_b, cc) -> dict[str, list[Signal]]:
+def read_registers(c, m, rec, front, field, lane, a, raw_b, cc, after) -> dict[str, list[Signal]]:
     """Read this lane's registers. Ports of operands add to a, raw_b and cc; ports of classes are returned by name."""
     every = list(range(1, m.registers + 1))
     if not m.register_classes:
@@ -101,15 +109,15 @@ def read_registers(c, m, rec, front, field, lane, a, raw_b, cc) -> dict[str, lis
     for k in range(m.register_classes):
         ports[f"p{k}"] = c.bits(f"port{k}_{lane}.", WORD)
         register_port(c, m, rec, front, lane, [r for r in every if r % m.register_classes == k], field[f"p{k}"],
-                      lambda r: r // m.register_classes + 1, ports[f"p{k}"], f"class{k}_{lane}.")
+                      lambda r: r // m.register_classes + 1, ports[f"p{k}"], f"class{k}_{lane}.", after)
     return ports
 
 
-def select_operands(c, m, rec, front, field, lines, imm, lane, results):
+def select_operands(c, m, rec, front, field, lines, imm, lane, results, after):
     """Operands A, B (complemented for sub) and C of one lane: 32 bits each."""
     a, b, cc = c.bits(f"a{lane}.", WORD), c.bits(f"b{lane}.", WORD), c.bits(f"c{lane}.", WORD)
     raw = c.bits(f"b_register{lane}.", WORD)
-    ports = read_registers(c, m, rec, front, field, lane, a, raw, cc)
+    ports = read_registers(c, m, rec, front, field, lane, a, raw, cc, after)
     sub = lines["sub"]
     lines_of = lambda o: [bits[0] for n, bits in field.items() if n.startswith(f"{o}_")]
     c.one_hot(lines_of("b"))
@@ -163,6 +171,12 @@ def build_lane(c, m, rec, front, number, lines, lane, a, b, cc, partial, bus) ->
         if m.has(number, "mul"):
             with c.scope("mul"):
                 multiply_add(c, a, b, cc, lines["mul"], result)
+        if m.has(number, "popc"):
+            with c.scope("bits"):
+                bit_counts(c, a, lines["popc"], lines["clz"], lines["brev"], result)
+        if m.has(number, "mulhi"):
+            with c.scope("mulhi"):
+                multiply_high(c, a, b, lines["mulhi"], result)
         memory(c, m, rec, front, number, lines, lane, cc, total, result, bus)
         return result
 
@@ -185,15 +199,19 @@ def memory(c, m, rec, front, number, lines, lane, cc, total, result, bus) -> Non
             return all_of(load, *address(total[2:w], index), *address([in_global, in_shared], 2 if shared else 1))
 
         name = lambda word: f"{('global', 'shared')[window(word)[1]]} word {window(word)[0]}"
-        banks(c, m, "memory", list(range(m.words)), key, query, rec.value, result, "memory", name, value_tap=1)
-        for k in range(WORD):
+        loaded = result if m.words <= m.head_dim - 2 else c.bits("loaded", WORD)
+        banks(c, m, "memory", list(range(m.words)), key, query, rec.value, loaded, "memory", name, value_tap=1)
+        for k in range(WORD):                        # many heads cannot all end in one layer: they need dims of their own
+            if loaded is not result:
+                c.unit(loaded[k], 1, result[k], "the word loaded")
             c.all_of([load, total[k]], {result[k]: -1}, "the address gives way to the word loaded")
-    for k in range(WORD):
-        c.all_of([store, cc[k]], bus.data[lane][k], "data to store")
-    for k, bit in enumerate([*total[2:w], in_shared]):
-        c.all_of([store, bit], bus.word[lane][k], "word number to store at")
-    used = load + store if m.has(number, "ld") else store.form()
-    check_address(c, m, [used, front.active[lane]], total, bus.trap)
+    with c.eager():
+        for k in range(WORD):
+            c.all_of([store, cc[k]], bus.data[lane][k], "data to store")
+        for k, bit in enumerate([*total[2:w], in_shared]):
+            c.all_of([store, bit], bus.word[lane][k], "word number to store at")
+        used = load + store if m.has(number, "ld") else store.form()
+        check_address(c, m, [used, front.active[lane]], total, bus.trap[number - 1])
 
 
 def check_address(c, m, when, total, trap) -> None:

@@ -25,13 +25,14 @@ def build_tail(c: Circuit, m: Machine, rec: Records, front: Front, results: list
     with c.scope("tail"):
         value = c.bits("value", WORD)
         word = c.bits("word", m.window_bits - 1)
-        for s, lanes in enumerate(results, 1):
-            latched_words(c, m, run, [(f"s{s}_l{lane}", bits, front.select_result[s - 1][lane], value)
-                                      for lane, bits in enumerate(lanes)])
-        latched_words(c, m, run, [(f"data{lane}", bits, front.select_data[lane], value)
-                                  for lane, bits in enumerate(bus.data)])
-        latched_words(c, m, run, [(f"word{lane}", bits, front.select_store[lane], word)
-                                  for lane, bits in enumerate(bus.word)])
+        with c.eager():
+            for s, lanes in enumerate(results, 1):
+                latched_words(c, m, run, [(f"s{s}_l{lane}", bits, front.select_result[s - 1][lane], value)
+                                          for lane, bits in enumerate(lanes)])
+            latched_words(c, m, run, [(f"data{lane}", bits, front.select_data[lane], value)
+                                      for lane, bits in enumerate(bus.data)])
+            latched_words(c, m, run, [(f"word{lane}", bits, front.select_store[lane], word)
+                                      for lane, bits in enumerate(bus.word)])
         tells = front.header["branch"][0] + front.header["vote"][0]
         took = latch(c, "took", run,
                      [all_of(tells, front.active[lane], results[-1][lane][0]) for lane in range(m.lanes)],
@@ -39,8 +40,11 @@ def build_tail(c: Circuit, m: Machine, rec: Records, front: Front, results: list
                      names=[f"took{lane}" for lane in range(m.lanes)])
         following = build_following(c, m, rec, front)
         go = choose_case(c, m, front, took, following)
+        bad = [c.signal(f"bad_stage{s}") for s in range(1, m.stages + 1)]
+        for s, count in enumerate(bus.trap):
+            c.at_least(count, 1, bad[s], "an active lane used a bad address", [run])
         trapped = c.signal("trapped")
-        c.at_least(bus.trap, 1, trapped, "an active lane used a bad address", [run])
+        c.at_least(Form.total(bad), 1, trapped, "some stage used a bad address")
         return write_code(c, m, rec, front, following, value, word, took, go, trapped)
 
 
