@@ -22,7 +22,7 @@ class MachineInterpreter:
     """Steps one token at a time. sizes: a dict or an object with the fields of `Sizes`.
 
     State to look at: `registers[warp][group][lane][r]`, `memory[word]` (global words, then shared ones),
-    `program[block][word]`, `targets[warp][group][lane]`, `ballots[warp]`, `warps`, `last_threads`, `grid` (sizes along x, y, z),
+    `program[block][word]`, `targets[warp][group][lane]`, `ballots[warp]`, `warps`, `last_threads`, `grid` (sizes by axis),
     `index` (of the thread block), `warp`, `parked`, `first`, `group`, `block`, `active[lane]` (of the group), `last_exec`
     (Execution or None right after WARP and INIT), `position` (tokens fed so far), `expected` (id of the token that the machine
     must write next, or None), `running`, `ended` ("", "END" or "TRAP").
@@ -315,7 +315,8 @@ class MachineInterpreter:
         for token_id in setup_ids:
             self.feed(token_id)
         if not self.running:
-            raise FaultError("the setup does not start a launch", where=f"token {self.position}", fix="end it with WARP(0, 0, 1)")
+            raise FaultError("the setup does not start a launch", where=f"token {self.position}",
+                             fix="end it with WARP(0, 0, 1)")
         generated: list[int] = []
         while self.running:
             if len(generated) >= max_tokens:

@@ -264,7 +264,8 @@ def test_illegal_setup(text, why):
     ("", "SVAL 1"), ("", "NOP"), ("", "MEM 0"), ("EXEC 0 ....", "EXEC 0 ...."), ("EXEC 0 ....", "MEM 3"),
     ("EXEC 0 ....; VAL 1; VAL 2", "VAL 3"), ("EXEC 0 ....; SVAL 0", "END"), ("EXEC 0 ....", "PROG 3"),
     ("EXEC 0 ....; SVAL 0; SVAL 1; SVAL 2; SVAL 3", "SVAL 0"), ("EXEC 0 ....", "TRAP"), ("EXEC 0 ....", "CONFIG 3"),
-    ("EXEC 0 ....", "PARK FFFF"), ("EXEC 0 ....; SVAL 0", "WARP 0 0 1"), ("EXEC 0 ....", "INIT 0"), ("EXEC 0 ....", "NEXT 0 FFFF"),
+    ("EXEC 0 ....", "PARK FFFF"), ("EXEC 0 ....; SVAL 0", "WARP 0 0 1"), ("EXEC 0 ....", "INIT 0"),
+    ("EXEC 0 ....", "NEXT 0 FFFF"),
     ("EXEC 0 ....", "GRID x"), ("EXEC 0 ....", "BLOCK x"),
 ])
 def test_illegal_generated_token(text, last):
@@ -294,7 +295,8 @@ WRONG_PROGRAMS = [
     (block([1 | 1 << 15, 1, 0]), "2 sources for operand A"), (block([1 << 24, 1, 0]), "beyond its fields"),
     (block([0, 1 << 27, 0]), "beyond its lines"), (block(stage("popc", "tid")), "stage 1 cannot count bits"),
     (block(stage(), stage(), stage(), stage("mulhi", "tid")), "stage 4 cannot give the upper half"),
-    (block([1, 1 | 1 << 22, 0]), "2 sources for operand A"), (block([0, 1 | 3 << 22, 0]), "2 sources for operand A"), (block(stage("shfl", "tid", imm=0x8420)), "lane 0 0 source lanes"),
+    (block([1, 1 | 1 << 22, 0]), "2 sources for operand A"), (block([0, 1 | 3 << 22, 0]), "2 sources for operand A"),
+    (block(stage("shfl", "tid", imm=0x8420)), "lane 0 0 source lanes"),
     (block(stage("shfl", "tid", imm=0x8423)), "lane 0 2 source lanes"),
     (block(stage("shfl", "tid", imm=0x18421)), "beyond the lanes"),
     (block(stage("add st", "imm", imm=G)), "store flag is 0"), (block(store=1), "store flag is 1"),
