@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 from ..errors import LoweringError
 from ..machine.description import Machine
 from ..machine.encoding import Block as MachineBlock
 from ..machine.encoding import encode, print_block
 from ..ptx.model import Kernel, Module
-from . import emit, expand, fuse, hoist, induction, layout, leave_ssa, legalise, rematerialise, report, simplify, translate
+from . import control, emit, expand, fuse, hoist, induction, layout, leave_ssa, legalise, rematerialise, report, simplify, translate
 from .ir import EFFECTS, Function, Op, clone, print_function
+from .flatten import flatten
 from .launch import LaunchShape, check_launch, parameter_bytes
 from .liveness import liveness
 from .packing import CannotPack, pack
 from .unit import Unit
+from .variables import Variables
 
 Hook = Callable[[str, str], None]
 
 PASSES = (
     ("translate", translate.run),
+    ("report", report.run),
     ("simplify", simplify.run),
+    ("control", control.run),
+    ("simplify control", simplify.run),
     ("expand", expand.run),
     ("simplify again", simplify.run),
-    ("report", report.run),
     ("induction", induction.run),
     ("simplify counters", simplify.run),
     ("hoist", hoist.run),
@@ -55,12 +59,20 @@ MODES = (Mode(), Mode(weak=False), Mode(again=True), Mode(inline=False), Mode(in
 
 @dataclass(frozen=True)
 class Program:
-    """Machine blocks of one kernel for one launch. Block 0 is the entry."""
+    """Machine blocks of one kernel for one launch. Block 0 is the entry.
+
+    data: word of global memory -> its value at the start, beyond the arguments. global_words, shared_words: words in use, the arguments'
+    and the lowering's own included. frame_words: of them, words of a thread's own variables and spilled values.
+    """
 
     blocks: list[MachineBlock]
     machine: Machine
     kernel: Kernel
     launch: LaunchShape
+    data: dict[int, int] = field(default_factory=dict)
+    global_words: int = 0
+    shared_words: int = 0
+    frame_words: int = 0
 
     def words(self) -> list[list[int]]:
         """Program words of every block: (blocks, words_per_block)."""
@@ -79,12 +91,18 @@ def lower(module: Module, kernel: str | None, machine: Machine, launch: LaunchSh
     """
     k = module.kernel(kernel)
     check_launch(k, machine, launch)
-    unit = Unit(module, k, machine, launch, parameter_bytes(k, launch))
+    flat, refusals = flatten(module, k)
+    variables = Variables(machine, k.short_name, launch.threads)
+    variables.place(module, flat, launch)
+    unit = Unit(module, flat, machine, launch, parameter_bytes(k, launch), variables, refusals=refusals)
     for name, run in PASSES:
         run(unit)
         if hook is not None:
             hook(name, print_function(unit.function))
-    return replace(Program([], machine, k, launch), blocks=_place(unit, hook))
+    blocks = _place(unit, hook)
+    variables.check()
+    return Program(blocks, machine, k, launch, variables.data, variables.global_words, variables.shared_words,
+                   variables.frame_bytes // 4 + variables.spill_slots)
 
 
 def _place(unit: Unit, hook: Hook | None) -> list[MachineBlock]:

@@ -155,9 +155,15 @@ class Packer:
             k = self.index[op]
             for other, e in earlier:
                 j = self.index[other]
-                if other.kind == "st" and (op.kind == "st" or e != epoch or may_alias(other, op)):
+                if self.block.whole:
+                    self.soft[k] |= 1 << j
+                elif op.kind == "st" and other.kind == "st":
                     self.strict[k] |= 1 << j
-                elif other.kind == "ld" and op.kind == "st":
+                elif "st" not in (op.kind, other.kind):
+                    continue
+                elif other.kind == "st" and (e != epoch or may_alias(other, op)) or may_cross(other, op, self.threads, e != epoch):
+                    self.strict[k] |= 1 << j
+                elif other.kind == "ld":
                     self.soft[k] |= 1 << j
             earlier.append((op, epoch))
 
@@ -249,6 +255,8 @@ class Packer:
         if not self.real:
             return []
         n = len(self.real)
+        if self.block.whole:
+            return self._run_whole()
         beam = BEAM if n <= WIDE else max(3, BEAM * WIDE // n // 2)
         tie = count()
         best: dict[int, tuple[int, int, int, int]] = {0: (0, next(tie), 0, 0)}  # done -> cost, tie, before, chosen
@@ -278,6 +286,13 @@ class Packer:
             at = before
         return out[::-1]
 
+    def _run_whole(self) -> list[Packed]:
+        """All of it in one machine block."""
+        stages = self._stages(self.full)
+        if stages is None:
+            raise CannotPack(self.block.label)
+        return [Packed(list(stages), {op for op in self.real if op in self.must_live})]
+
 
 def _bits(mask: int) -> list[int]:
     out = []
@@ -288,16 +303,59 @@ def _bits(mask: int) -> list[int]:
     return out
 
 
+APART = frozenset({"global", "shared", "local", "const", "scratch", "spill", "reduce"})
+"""State spaces that lie apart from each other."""
+OWN = frozenset({"scratch", "spill", "reduce"})
+"""Those that no generic address leads to."""
+
+
+def _spaces_apart(x: Op, y: Op) -> bool:
+    if "const" in (x.space, y.space):
+        return True
+    if x.space == y.space:
+        return False
+    return x.space in OWN or y.space in OWN or x.space in APART and y.space in APART
+
+
+def _split_address(op: Op) -> tuple[Value, int]:
+    """An address as a value and a constant."""
+    a, b = op.args[:2]
+    if isinstance(a, int):
+        a, b = b, a
+    if isinstance(b, int):
+        if b == 0 and isinstance(a, Op) and a.kind == "add" and isinstance(a.args[1], int):
+            return a.args[0], a.args[1]
+        return a, b
+    return op, 0
+
+
+def _same_base(x: Value, y: Value) -> bool:
+    if x is y or isinstance(x, int) and isinstance(y, int) and x == y:
+        return True
+    return isinstance(x, Op) and isinstance(y, Op) and x.kind == y.kind and x.kind not in ("ld", "st", "phi", "shfl", "ballot") \
+        and x.key() == y.key()
+
+
 def may_alias(x: Op, y: Op) -> bool:
     """Whether two accesses of one thread can meet: not if they are the same base plus different constants."""
-    def split(op: Op) -> tuple[Value, int]:
-        a, b = op.args[:2]
-        if isinstance(a, int):
-            a, b = b, a
-        return a, b if isinstance(b, int) else 0
-    (base_x, off_x), (base_y, off_y) = split(x), split(y)
-    if any(not isinstance(op.args[0], int) and not isinstance(op.args[1], int) for op in (x, y)):
+    if _spaces_apart(x, y):
+        return False
+    (base_x, off_x), (base_y, off_y) = _split_address(x), _split_address(y)
+    return not (_same_base(base_x, base_y) and off_x != off_y)
+
+
+def may_cross(x: Op, y: Op, threads: int, fenced: bool) -> bool:
+    """Whether accesses of two threads of a warp can meet in a way that the order of the two operations decides.
+
+    Groups run a block one after the other, so such a load and store must not share one. The same address in every thread, or one of its
+    own, does not count without a fence between: then the program has a race.
+    """
+    if _spaces_apart(x, y) or x.space in ("local", "spill"):
+        return False
+    (base_x, off_x), (base_y, off_y) = _split_address(x), _split_address(y)
+    if not _same_base(base_x, base_y):
         return True
-    same = base_x is base_y or isinstance(base_x, int) and isinstance(base_y, int) and base_x == base_y \
-        or isinstance(base_x, Op) and isinstance(base_y, Op) and base_x.key() == base_y.key() and base_x.kind not in ("ld", "phi", "shfl")
-    return not (same and off_x != off_y)
+    if off_x == off_y:
+        return fenced
+    low, high = bounds(base_x, threads)
+    return abs(off_x - off_y) <= high - low

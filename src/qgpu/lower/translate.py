@@ -121,12 +121,19 @@ class Translator:
         op.space = space
         return op
 
+    def lane(self) -> Value:
+        """The thread's lane in its warp."""
+        return self.op("and", TID, self.unit.machine.warp_size - 1)
+
+    def store_scratch(self, address: Value, value: Value, space: str = "scratch") -> None:
+        self.op("st", address, 0, value).space = space
+
     def call_word(self, name: str, number: int) -> Value:
         """A word of a call's parameter, which lives in registers."""
         return self.registers.read(self.block, f"{name}[{number}]")
 
     def set_call_word(self, name: str, number: int, value: Value) -> None:
-        self.registers.write(self.block, f"{name}[{number}]", value)
+        self.set_register(f"{name}[{number}]", value)
 
     def special(self, name: str) -> Value:
         m, launch = self.unit.machine, self.unit.launch
@@ -136,6 +143,9 @@ class Translator:
             fixed["%nctaid." + axis] = launch.grid[k]
             if launch.grid[k] == 1:
                 fixed["%ctaid." + axis] = 0
+        small = m.warp_size < 32 and launch.threads > m.warp_size
+        if small and (name in ("%laneid", "%warpid", "WARP_SZ") or name.startswith("%lanemask_")):
+            raise Refused(f"a warp of machine {m.name!r} has {m.warp_size} lanes, and the thread block more threads than that")
         if name in fixed:
             return fixed[name]
         if name in ("%ctaid.x", "%ctaid.y", "%ctaid.z"):
@@ -144,15 +154,12 @@ class Translator:
             return self._tid("xyz".index(name[-1]))
         if name in ("%dynamic_smem_size", "%total_smem_size"):
             return launch.shared_bytes if name.startswith("%dynamic") else self.unit.variables.shared_bytes
-        small = m.warp_size < 32 and launch.threads > m.warp_size
-        if small and (name in ("%laneid", "%warpid", "WARP_SZ") or name.startswith("%lanemask_")):
-            raise Refused(f"a warp of machine {m.name!r} has {m.warp_size} lanes, and the thread block more threads than that")
         warp_bits = m.warp_size.bit_length() - 1
         if name == "%warpid":
             return self.op("shr", TID, warp_bits)
         if name == "%nwarpid":
             return m.warps
-        lane = self.op("and", TID, m.warp_size - 1)
+        lane = self.lane()
         if name == "%laneid":
             return lane
         if name.startswith("%lanemask_"):
@@ -190,11 +197,12 @@ class Translator:
             return
         if not isinstance(operand, Reg):
             raise Refused("a register was expected as destination")
-        self._write(operand.name, low)
+        self.set_register(operand.name, low)
         if self.width(operand.name) == 64:
-            self._write(operand.name + ".hi", high)
+            self.set_register(operand.name + ".hi", high)
 
-    def _write(self, register: str, value: Value) -> None:
+    def set_register(self, register: str, value: Value) -> None:
+        """Set a register of any name, under the instruction's guard."""
         guard = self.ins.guard
         if guard is not None and self.ins.opcode not in cfg.BRANCHED_AROUND:
             old = self.registers.read(self.block, register)

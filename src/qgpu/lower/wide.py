@@ -10,6 +10,7 @@ from .unit import Refused
 
 if TYPE_CHECKING:
     from .translate import Translator
+    from .blocks import Maker
 
 Pair = tuple[Value, Value]
 
@@ -37,6 +38,23 @@ def multiply(t: Translator, a: Pair, b: Pair) -> Pair:
     """The low 64 bits of a product."""
     high = t.op("mulhi", a[0], b[0])
     return t.op("mul", a[0], b[0], 0), t.op("mul", a[0], b[1], t.op("mul", a[1], b[0], high))
+
+
+def high_product(t: "Translator", a: Pair, b: Pair, signed: bool) -> Pair:
+    """The high 64 bits of a product."""
+    low = t.op("mulhi", a[0], b[0])
+    first = add(t, (t.op("mul", a[1], b[0], 0), t.op("mulhi", a[1], b[0])), (low, 0))
+    second = add(t, (t.op("mul", a[0], b[1], 0), t.op("mulhi", a[0], b[1])), (first[0], 0))
+    high = add(t, (t.op("mul", a[1], b[1], 0), t.op("mulhi", a[1], b[1])), add(t, (first[1], 0), (second[1], 0)))
+    for x, y in ((a, b), (b, a)) if signed else ():
+        sign = t.op("sar", x[1], 31)  # a negative factor counts 2^64 too much of the other one
+        high = sub(t, high, (t.op("and", sign, y[0]), t.op("and", sign, y[1])))
+    return high
+
+
+def absolute(t: "Translator", v: Pair, sign: Value) -> Pair:
+    """v, negated where sign is all ones and not 0."""
+    return sub(t, (t.op("xor", v[0], sign), t.op("xor", v[1], sign)), (sign, sign))
 
 
 def compare(t: Translator, a: Pair, b: Pair, relation: frozenset[str], signed: bool) -> Value:
