@@ -134,6 +134,10 @@ class Packer:
                     self.data[k] |= 1 << self.index[a]
                     self.readers[self.index[a]] |= 1 << k
         self._memory_order()
+        if self.block.votes:  # the last machine block empties the ballot before it runs
+            for op in self.real:
+                if op.kind == "ballot":
+                    self.strict[self.index[self.branch]] |= 1 << self.index[op]
         for w in self.must_live:
             if w not in self.index:
                 continue

@@ -66,7 +66,7 @@ def low_bits(v: Value, depth: int = 6) -> int | None:
         case "and":
             return 0 if isinstance(v.args[1], int) and v.args[1] & 3 == 0 else None
         case "phi":
-            found = {low_bits(a, 1 if a is not v else 0) for a in v.args if a is not v}
+            found = {low_bits(a, min(depth - 1, 2)) for a in v.args if a is not v}
             return found.pop() if len(found) == 1 else None
     return None
 
