@@ -9,7 +9,7 @@ A value is an int (a 32-bit constant), a `Special`, or an `Op`. Kinds of `Op`:
 - `ldparam(a)`: a word of the parameter space
 - what `expand` removes: signed mulhi, what the machine at hand lacks, div and rem by constants
 - what `control` removes, because it takes blocks of its own: `bar`, `vote(p)` (the ballot), `warpshfl(a, lane)`,
-  `atom(address, value, compare)`, `narrow(address, mask, value)` (changes some bits of a word), div and rem, `div64` and its kin
+  `atom(address, value, compare)`, `atom64(address, value, compare)` of pairs, with `atomhi(it)` for its high word, `narrow(address, mask, value)` (changes some bits of a word), div and rem, `div64` and its kin
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ LT, EQ, GT = frozenset({"lt"}), frozenset({"eq"}), frozenset({"gt"})
 LE, GE, NE = LT | EQ, GT | EQ, LT | GT
 
 COMMUTATIVE = frozenset({"add", "and", "or", "xor", "mul", "mulhi"})
-EFFECTS = frozenset({"st", "fence", "bar", "atom", "narrow"})
-UNREPEATABLE = frozenset({"st", "ld", "fence", "shfl", "phi", "ldparam", "bar", "atom", "narrow", "vote", "warpshfl", "ballot"})
+EFFECTS = frozenset({"st", "fence", "bar", "atom", "atom64", "narrow"})
+UNREPEATABLE = frozenset({"st", "ld", "fence", "shfl", "phi", "ldparam", "bar", "atom", "atom64", "atomhi", "narrow", "vote", "warpshfl", "ballot"})
 
 
 @dataclass(eq=False)

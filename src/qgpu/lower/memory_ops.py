@@ -190,16 +190,21 @@ ATOMICS = frozenset({"add", "and", "or", "xor", "min", "max", "inc", "dec", "exc
 
 
 def atomic(t: Translator, ins: Instruction) -> None:
-    """atom and red on 32-bit words."""
+    """atom and red."""
     name = next((m for m in ins.modifiers if m in ATOMICS), None)
-    if name is None or ins.bits != 32 or (ins.raw_type or "")[0] not in "bus":
-        raise Refused(f"{ins.name}: atomics work on 32-bit integers")
+    if name is None or ins.bits not in (32, 64) or (ins.raw_type or "")[0] not in "bus":
+        raise Refused(f"{ins.name}: atomics work on integers of 32 or 64 bits")
     operands = list(ins.operands)
     d = operands.pop(0) if ins.opcode == "atom" else Sink()
     address, value, *more = operands
     # cas has the value to compare with first, the new one after it.
     args = [t.low(more[0]), t.low(value)] if name == "cas" else [t.low(value), 0]
-    space = _space(t, ins, address)
-    op = t.op("atom", t.address(address), *args, signed=(ins.raw_type or "").startswith("s"))
+    space, signed = _space(t, ins, address), (ins.raw_type or "").startswith("s")
+    if ins.bits == 64:
+        pairs = [t.pair(more[0]), t.pair(value)] if name == "cas" else [t.pair(value), (0, 0)]
+        op = t.op("atom64", t.address(address), *pairs[0], *pairs[1], signed=signed)
+        high: Value = t.op("atomhi", op)
+    else:
+        op, high = t.op("atom", t.address(address), *args, signed=signed), 0
     op.atomic, op.space = name, space if space in ("global", "shared") else ""
-    t.write(d, op)
+    t.write(d, op, high)
