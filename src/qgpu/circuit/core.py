@@ -278,9 +278,9 @@ class Circuit:
             self.unit(gate, d, {s: -w for s, w in outs.items()}, note + " (step end)")
 
     @contextmanager
-    def eager(self) -> Iterator[None]:
+    def eager(self, on: bool = True) -> Iterator[None]:
         """``with c.eager():`` units and heads inside run as soon as they can."""
-        outer, self._eager = self._eager, True
+        outer, self._eager = self._eager, on
         try:
             yield
         finally:

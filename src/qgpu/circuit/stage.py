@@ -58,16 +58,17 @@ def build_stage(c: Circuit, m: Machine, rec: Records, front: Front, number: int,
         imm = front.rom.word(first + 2, [f"imm{k}" for k in range(WORD)])
         c.one_hot([lines[n] for n in ("add", "sub", "set", "minmax", "sel", "mul", "mulhi", "shl", "shr", "sar", "shfl",
                                       "popc", "clz", "brev")])
-        operands = [select_operands(c, m, rec, front, field, lines, imm, lane, [r[lane] for r in earlier], after)
-                    for lane in range(m.lanes)]
-        partial = [[c.signal(f"partial{lane}.{k}") for k in range(WORD)] for lane in range(m.lanes)]
-        for d in range(m.lanes):
-            c.one_hot([imm[m.lanes * d + s] for s in range(m.lanes)], when=lines["shfl"])
-        shuffle(c, [ops[0] for ops in operands],
-                [[imm[m.lanes * d + s] for s in range(m.lanes)] for d in range(m.lanes)], lines["shfl"], partial)
-        results = [build_lane(c, m, rec, front, number, lines, lane, *operands[lane], partial[lane], bus)
-                   for lane in range(m.lanes)]
-        return results, tuple(s for ops in operands for bits in ops[:2] for s in bits)
+        with c.eager():                              # ports and operands hold dims until the stage is done with them
+            operands = [select_operands(c, m, rec, front, field, lines, imm, lane, [r[lane] for r in earlier], after)
+                        for lane in range(m.lanes)]
+            partial = [[c.signal(f"partial{lane}.{k}") for k in range(WORD)] for lane in range(m.lanes)]
+            for d in range(m.lanes):
+                c.one_hot([imm[m.lanes * d + s] for s in range(m.lanes)], when=lines["shfl"])
+            shuffle(c, [ops[0] for ops in operands],
+                    [[imm[m.lanes * d + s] for s in range(m.lanes)] for d in range(m.lanes)], lines["shfl"], partial)
+            results = [build_lane(c, m, rec, front, number, lines, lane, *operands[lane], partial[lane], bus)
+                       for lane in range(m.lanes)]
+        return results, tuple(s.base for bits in results for s in bits)
 
 
 def operand_names(m: Machine) -> list[str]:
@@ -117,7 +118,8 @@ def select_operands(c, m, rec, front, field, lines, imm, lane, results, after):
     """Operands A, B (complemented for sub) and C of one lane: 32 bits each."""
     a, b, cc = c.bits(f"a{lane}.", WORD), c.bits(f"b{lane}.", WORD), c.bits(f"c{lane}.", WORD)
     raw = c.bits(f"b_register{lane}.", WORD)
-    ports = read_registers(c, m, rec, front, field, lane, a, raw, cc, after)
+    with c.eager(False):
+        ports = read_registers(c, m, rec, front, field, lane, a, raw, cc, after)
     sub = lines["sub"]
     lines_of = lambda o: [bits[0] for n, bits in field.items() if n.startswith(f"{o}_")]
     c.one_hot(lines_of("b"))
@@ -205,13 +207,12 @@ def memory(c, m, rec, front, number, lines, lane, cc, total, result, bus) -> Non
             if loaded is not result:
                 c.unit(loaded[k], 1, result[k], "the word loaded")
             c.all_of([load, total[k]], {result[k]: -1}, "the address gives way to the word loaded")
-    with c.eager():
-        for k in range(WORD):
-            c.all_of([store, cc[k]], bus.data[lane][k], "data to store")
-        for k, bit in enumerate([*total[2:w], in_shared]):
-            c.all_of([store, bit], bus.word[lane][k], "word number to store at")
-        used = load + store if m.has(number, "ld") else store.form()
-        check_address(c, m, [used, front.active[lane]], total, bus.trap[number - 1])
+    for k in range(WORD):
+        c.all_of([store, cc[k]], bus.data[lane][k], "data to store")
+    for k, bit in enumerate([*total[2:w], in_shared]):
+        c.all_of([store, bit], bus.word[lane][k], "word number to store at")
+    used = load + store if m.has(number, "ld") else store.form()
+    check_address(c, m, [used, front.active[lane]], total, bus.trap[number - 1])
 
 
 def check_address(c, m, when, total, trap) -> None:

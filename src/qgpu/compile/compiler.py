@@ -16,9 +16,6 @@ from .layout import Layout, lay_out
 from .schedule import Schedule, schedule
 from .tensors import RESIDUAL_CONSTANT, CompiledLayer, write_layers
 
-MAX_LAYERS = 40
-
-
 @dataclass
 class CircuitWeights:
     """The circuit as numbers alone: what an engine needs and a checkpoint holds.
@@ -51,7 +48,7 @@ class Compiled:
     layout: Layout
 
 
-def compile_machine(m: Machine, *, window: int = 2, spare_units: int = 126) -> Compiled:
+def compile_machine(m: Machine, *, window: int = 1, spare_units: int = 126) -> Compiled:
     """Compile machine m. Raises CompileError where ranges break exactness or a budget does not suffice."""
     mc = build_machine(m.validate())
     parts: dict[Signal, tuple[float, float]] = {}
@@ -60,8 +57,8 @@ def compile_machine(m: Machine, *, window: int = 2, spare_units: int = 126) -> C
     sched = schedule(mc.circuit, m, keep, window=window, spare_units=spare_units)
     layout = lay_out(mc.circuit, m, sched, mc.records.code, keep)
     layers = write_layers(mc.circuit, m, sched, layout)
-    if len(layers) + 1 > MAX_LAYERS:
-        raise CompileError(f"machine {m.name} needs {len(layers)} layers", why=f"the budget is {MAX_LAYERS - 1} and one of attention")
+    if len(layers) + 1 > m.max_layers:
+        raise CompileError(f"machine {m.name} needs {len(layers)} layers", why=f"the budget is {m.max_layers - 1} and one of attention")
     refuse(m, check_reuse(layout, parts) + check_layers(m, layers, layout.constants))
     weights = CircuitWeights(m, layers, np.asarray(code_table(m), np.int8),
                              [layout.dim_of[s] for s in mc.records.code], layout.constants, layout.reserved)

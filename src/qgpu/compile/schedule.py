@@ -198,7 +198,7 @@ def describe(op: Op) -> str:
     return f"unit '{op.note}' of {op.group or 'the circuit'}"
 
 
-def schedule(c: Circuit, m: Machine, keep: set[Signal], *, window: int = 2, spare_units: int = 0) -> Schedule:
+def schedule(c: Circuit, m: Machine, keep: set[Signal], *, window: int = 1, spare_units: int = 0) -> Schedule:
     """Assign every live op of c to a layer. Raises CompileError on a cycle.
 
     keep: signals that are outputs. spare_units: unit slots left free in every layer (for clearing dims).

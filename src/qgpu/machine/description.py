@@ -38,7 +38,8 @@ class Machine:
     registers: per lane, beside register 0. register_classes: 0 (a port for each operand) or 3 (a port for each class).
     stages: instructions in a block. blocks: program ROM. global_words, shared_words: 32-bit words.
     chunk_bits: bits of a value that one token carries. stage_*: stages (from 1) that have that unit.
-    hidden, heads, head_dim: shape of the Qwen3.5 layers that carry it.
+    hidden, heads, head_dim: shape of the Qwen3.5 layers that carry it; max_layers: most of them, the empty attention layer of
+    an exported checkpoint included.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Machine:
     hidden: int = 2048
     heads: int = 16
     head_dim: int = 128
+    max_layers: int = 40
 
     # ---- derived sizes --------------------------------------------------------------------------------------------
     @property
@@ -214,7 +216,7 @@ class Machine:
 
 ARTICLE = Machine("article")
 DEFAULT = Machine("default", groups=8, registers=31, register_classes=3, blocks=126, global_words=4096, shared_words=1024,
-                  stage_load=(1,), stage_bits=(2,), stage_mulhi=(4,))
+                  stage_load=(1,), stage_bits=(2,), stage_mulhi=(4,), max_layers=80)
 PRESETS = {m.name: m for m in (ARTICLE, DEFAULT)}
 """Smallest first: `run` takes the first that fits."""
 
