@@ -52,8 +52,7 @@ class SparseEngine:
         self._keys, self._key_ids = keys[order], order.astype(np.int64)
         self._x = np.zeros(m.hidden, np.float32)
         self._delta = np.zeros((1 << 17, 2), np.float64)
-        self._global = [i for i, (layer, h) in enumerate(plan.where)
-                        if c.layers[layer - 1].head_kinds[h].endswith(".memory")][0]
+        self._banks = [plan.where.index((layer + 1, h)) for layer, h in c.memory_banks()]
         self.reset()
 
     def reset(self) -> None:
@@ -96,5 +95,9 @@ class SparseEngine:
 
     def read_global(self, words: int) -> list[int]:
         """Global memory's first words, 32-bit unsigned, from the recurrent state of one of its heads."""
-        state = self._states[self._global]
-        return [sum(int(state[w, 2 + k]) << k for k in range(WORD)) for w in range(words)]
+        rows = self.weights.machine.head_dim - 2
+        out = []
+        for w in range(words):
+            state = self._states[self._banks[w // rows]][w % rows]
+            out.append(sum(int(state[2 + k]) << k for k in range(WORD)))
+        return out

@@ -78,7 +78,7 @@ def run(machine: Machine, kernel: str, layout: list[Block], packed: dict[Block, 
         dest = tuple(registers[classes.of(op)] if op in node.packed.live else 0 for op in node.packed.stages)
         label, last = block.label if k == 0 else "", k + 1 == len(packed[block])
         votes = block.votes and last
-        out.append(enc.Block(stages, dest, fall, fall if votes else taken, branch, block.barrier and last, votes, votes, label))
+        out.append(enc.Block(stages, dest, fall, fall if votes else taken, branch, label, block.barrier and last, votes, votes))
     if not out:
         out.append(enc.Block((), (), machine.exit_target))
     for k, b in enumerate(out):

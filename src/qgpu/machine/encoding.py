@@ -104,10 +104,10 @@ class Block:
     fall: int
     taken: int = 0
     branch: bool = False
+    label: str = field(default="", compare=False)
     barrier: bool = False
     vote: bool = False
     clear: bool = False
-    label: str = field(default="", compare=False)
 
     @property
     def has_store(self) -> bool:
@@ -258,7 +258,7 @@ def decode(machine: Machine, words: list[int]) -> Block:
         a, b, c = (_decode_operand(machine, letter, operand_word, s, specials if letter == "a" else []) for letter in "abc")
         stages.append(Instruction(lines, a, b, c, immediate))
     block = Block(tuple(stages), tuple(dest), header["fall"], header["taken"],
-                  bool(header["branch"]), bool(header["barrier"]), bool(header["vote"]), bool(header["clear"]))
+                  bool(header["branch"]), barrier=bool(header["barrier"]), vote=bool(header["vote"]), clear=bool(header["clear"]))
     check_block(machine, block)
     if block.has_store != bool(header["store"]):
         raise LoweringError("store flag and instructions disagree")
