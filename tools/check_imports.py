@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 LAYERS = (("errors", "bf16", "bf16_numba"), ("ptx",), ("machine",), ("cuda",), ("lower",), ("circuit",), ("compile",), ("qwen",),
-          ("engine",), ("runtime",), ("cli", "__main__"))
+          ("engine",), ("merge",), ("runtime",), ("cli", "__main__"))
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 REFERENCE_MAY = ("qgpu.errors", "qgpu.ptx", "qgpu.machine.description")

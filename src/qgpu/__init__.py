@@ -12,7 +12,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _FROM_RUNTIME = ("launch", "LaunchResult")
-_SUBPACKAGES = ("circuit", "compile", "cuda", "engine", "errors", "lower", "machine", "ptx", "qwen", "runtime")
+_SUBPACKAGES = ("circuit", "compile", "cuda", "engine", "errors", "lower", "machine", "merge", "ptx", "qwen", "runtime")
 
 __all__ = ["__version__", *_FROM_RUNTIME]
 

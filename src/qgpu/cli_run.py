@@ -47,7 +47,8 @@ def register(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--check", action="store_true", help="compare every token and the memory with the reference interpreters")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else on standard output")
     parser.add_argument("--engine", choices=("sparse", "dense"), default="sparse", help="how the layers are computed; same bits")
-    parser.add_argument("--model", metavar="DIR", help="run a checkpoint that qgpu export wrote, through Qwen's own forward pass; slow")
+    parser.add_argument("--model", metavar="DIR", help="run a checkpoint that qgpu export wrote, through Qwen's own forward pass; slow; or one that qgpu merge wrote")
+    parser.add_argument("--full", action="store_true", help="with a merged model, run its own layers too; the same tokens, slowly")
     parser.add_argument("--trace", metavar="OUT", help="write one JSON line a token, with its meaning")
     parser.add_argument("--emit", choices=("ptx", "blocks", "tokens"), help="print the compiled PTX, the machine's blocks, or every token")
     parser.add_argument("--frontend", metavar="NAME", help="CUDA compiler: zig, clang, nvcc or nvrtc (default: the first that is there)")
@@ -79,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     progress = Progress()
     failed = None
     try:
-        result = launch(source, spec.kernel, spec.grid, spec.block, spec.args, check=options.check, model=options.model,
+        result = launch(source, spec.kernel, spec.grid, spec.block, spec.args, check=options.check, model=options.model, full=options.full,
                         engine=options.engine, machine=machine, frontend=options.frontend, max_tokens=options.max_tokens,
                         max_steps=options.steps, progress=progress)
     except (CheckError, FaultError) as error:

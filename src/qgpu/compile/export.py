@@ -45,20 +45,26 @@ def circuit_config(m: Machine, layers: int, vocabulary: int) -> dict:
     }
 
 
-def layer_tensors(m: Machine, layer: CompiledLayer) -> dict[str, np.ndarray]:
-    """Tensors of one circuit layer under their names after `layers.N.`, float32 holding bf16 numbers."""
+def layer_tensors(m: Machine, layer: CompiledLayer, matrices: bool = True) -> dict[str, np.ndarray]:
+    """Tensors of one circuit layer under their names after `layers.N.`, float32 holding bf16 numbers.
+
+    matrices: False leaves out the five projections.
+    """
     d, zero = m.hidden, np.zeros
+    dense = {
+        "linear_attn.in_proj_qkv.weight": layer.qkv,
+        "linear_attn.in_proj_z.weight": layer.z,
+        "linear_attn.in_proj_b.weight": layer.b,
+        "linear_attn.in_proj_a.weight": layer.a,
+        "linear_attn.out_proj.weight": layer.out,
+    } if matrices else {}
     return {
         "input_layernorm.weight": layer.norm_in,
-        "linear_attn.in_proj_qkv.weight": layer.qkv.dense(),
-        "linear_attn.in_proj_z.weight": layer.z.dense(),
-        "linear_attn.in_proj_b.weight": layer.b.dense(),
-        "linear_attn.in_proj_a.weight": layer.a.dense(),
+        **{name: coo.dense() for name, coo in dense.items()},
         "linear_attn.conv1d.weight": layer.conv[:, None, :],
         "linear_attn.A_log": layer.a_log,
         "linear_attn.dt_bias": layer.dt_bias,
         "linear_attn.norm.weight": np.full(m.head_dim, NORM_WEIGHT, np.float32),
-        "linear_attn.out_proj.weight": layer.out.dense(),
         "post_attention_layernorm.weight": zero(d, np.float32),
         "mlp.gate_proj.weight": zero((INTERMEDIATE, d), np.float32),
         "mlp.up_proj.weight": zero((INTERMEDIATE, d), np.float32),

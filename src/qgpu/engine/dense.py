@@ -1,19 +1,28 @@
-"""The dense engine: the same layers as full bf16 tensors, run by Qwen's own forward pass (`qgpu.qwen.naive`)."""
+"""The dense engine: the same layers as full bf16 tensors, run by Qwen's own forward pass.
+
+Plain NumPy (`qgpu.qwen.naive`) is the definition; Numba (`qgpu.qwen.fast`, its sums in strict order) gives the same bits sooner.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..bf16 import encode
 from ..compile.compiler import CircuitWeights
-from ..compile.export import circuit_config, layer_tensors
-from ..compile.tensors import CompiledLayer
+from ..compile.export import attention_tensors, circuit_config, layer_tensors
+from ..compile.tensors import CONST_DIMS, SCALE, CompiledLayer, Coo
 from ..machine.description import WORD, Machine
-from ..qwen.cache import LinearCache, new_linear_cache
-from ..qwen.config import from_dict
+from ..qwen.cache import Cache, new_cache
+from ..qwen.config import Config, from_dict
+from ..qwen.fast import FastModel
 from ..qwen.naive import linear_layer
-from ..qwen.weights import LINEAR_NAMES, LinearLayer
+from ..qwen.weights import FULL_NAMES, LINEAR_NAMES, FullLayer, LinearLayer, Weights
+
+MATRICES = ("qkv", "z", "b", "a", "out")
+
 
 def dense_layer(m: Machine, layer: CompiledLayer) -> LinearLayer:
     """All tensors of a circuit layer, float32 arrays of bf16 numbers."""
@@ -22,19 +31,47 @@ def dense_layer(m: Machine, layer: CompiledLayer) -> LinearLayer:
     return LinearLayer(**{**record, "conv": layer.conv})
 
 
+def dense_bits(coo: Coo) -> NDArray[np.uint16]:
+    """A matrix (rows, cols) as bf16 bits."""
+    out = np.zeros(coo.shape, np.uint16)
+    out[np.asarray(coo.rows, int), np.asarray(coo.cols, int)] = encode(np.asarray(coo.vals, np.float32))
+    return out
+
+
+def bf16_weights(weights: CircuitWeights) -> Weights:
+    """The model that `qgpu export` writes, its matrices as bf16 bits (about 42 MB a layer)."""
+    m = weights.machine
+    layers: list[LinearLayer | FullLayer] = []
+    for layer in weights.layers:
+        bits = {name: dense_bits(getattr(layer, name)) for name in MATRICES}
+        rest = layer_tensors(m, layer, matrices=False)
+        record = {f: encode(rest[name]) for f, name in LINEAR_NAMES.items() if name in rest}
+        layers.append(LinearLayer(**record, **bits))
+        layers[-1].conv = encode(layer.conv)
+    top = attention_tensors(m)
+    layers.append(FullLayer(**{f: encode(top[name]) for f, name in FULL_NAMES.items()}))
+    embed = encode(weights.embedding())
+    return Weights(embed, layers, np.zeros(m.hidden, np.uint16), embed)
+
+
+def circuit_model_config(weights: CircuitWeights) -> Config:
+    """The config of that model."""
+    return from_dict(circuit_config(weights.machine, len(weights.layers), len(weights.codes)))
+
+
 class DenseEngine:
     """One token stream on dense layers. Implements runtime.engine_api.Engine.
 
-    Tensors are expanded a layer at a time unless `resident` (about 120 MiB a layer).
+    compiled: Numba; otherwise plain NumPy on float32 tensors (about 84 MB a layer).
     """
 
     kind = "dense"
 
-    def __init__(self, weights: CircuitWeights, *, resident: bool = True) -> None:
+    def __init__(self, weights: CircuitWeights, *, compiled: bool = True) -> None:
         self.weights = weights
-        m = weights.machine
-        self.config = from_dict(circuit_config(m, len(weights.layers), len(weights.codes)))
-        self._layers = [dense_layer(m, layer) for layer in weights.layers] if resident else None
+        self.config = circuit_model_config(weights)
+        self._fast = FastModel(self.config, bf16_weights(weights), strict=True) if compiled else None
+        self._layers = [] if compiled else [dense_layer(weights.machine, layer) for layer in weights.layers]
         self._embedding = weights.embedding()
         self._memory = next((i, h) for i, layer in enumerate(weights.layers)
                             for h, kind in enumerate(layer.head_kinds) if kind.endswith(".memory"))
@@ -42,39 +79,40 @@ class DenseEngine:
 
     def reset(self) -> None:
         """Empty recurrent and conv states."""
-        self.caches: list[LinearCache] = [new_linear_cache(self.config) for _ in self.weights.layers]
+        self.cache: Cache = new_cache(self.config)
         self.seen = 0
 
     def fork(self) -> "DenseEngine":
         """A second stream that continues from here; weights are shared."""
         other = object.__new__(DenseEngine)
         other.__dict__.update(self.__dict__)
-        other.caches = [c.copy() for c in self.caches]
+        other.cache = self.cache.copy()
         return other
 
     def forward(self, ids: Sequence[int], boundaries: list | None = None) -> np.ndarray:
-        """Residual stream (n, D) after the last layer; one call of several tokens takes the chunked rule.
+        """By the definition: residual stream (n, D) after the last layer; one call of several tokens takes the chunked rule.
 
         boundaries, if a list, receives the (n, D) input of every layer and the output.
         """
         h = self._embedding[np.asarray(ids, np.int64)]
-        for i, layer in enumerate(self.weights.layers):
+        for i, layer in enumerate(self._layers):
             if boundaries is not None:
                 boundaries.append(h)
-            w = self._layers[i] if self._layers else dense_layer(self.weights.machine, layer)
-            h = linear_layer(h, w, self.config, self.caches[i])
+            h = linear_layer(h, layer, self.config, self.cache.layers[i])
         if boundaries is not None:
             boundaries.append(h)
-        self.seen += len(ids)
         return h
 
     def feed(self, ids: Sequence[int]) -> int:
         """Consume token ids in one call; the id that the model writes next: argmax over the tied head."""
+        self.seen += len(ids)
+        if self._fast is not None:
+            return int(np.argmax(self._fast.forward(ids, self.cache, last=True)[0]))
         h = self.forward(ids)[-1]
         return int(np.argmax(self.weights.codes.astype(np.float32) @ np.sign(h[self.weights.code_dims])))
 
     def read_global(self, words: int) -> list[int]:
         """Global memory's first words, 32-bit unsigned, from the recurrent state of one of its heads."""
         layer, h = self._memory
-        state = self.caches[layer].state[h]
-        return [sum(int(round(float(state[w, 2 + k]) / 128)) << k for k in range(WORD)) for w in range(words)]
+        state = self.cache.layers[layer].state[h]
+        return [sum(int(round(float(state[w, CONST_DIMS + k]) / SCALE)) << k for k in range(WORD)) for w in range(words)]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from qgpu.bf16 import encode
 from qgpu.errors import CheckpointError
 from qgpu.qwen.config import LINEAR, Config, read_config, read_json
+from qgpu.qwen.hub import find
 from qgpu.qwen.model import Model
 from qgpu.qwen.tensors import AGAIN, Tensors, open_folder
 from qgpu.qwen.weights import FullLayer, LinearLayer, Weights, layer_names, layer_shapes
@@ -24,17 +25,18 @@ HEADS = ("lm_head.weight", "model.lm_head.weight", "language_model.lm_head.weigh
 
 
 def load(folder: str | Path, *, strict: bool = False) -> Model:
-    """A model from a checkpoint folder.
+    """A model from a checkpoint folder, or by its name on the Hugging Face hub (downloaded on first use).
 
     strict: take every sum in the documented order (:mod:`qgpu.qwen.arithmetic`). Stop and suppressed tokens come from
     generation_config.json where there is one, stop tokens otherwise from config.json. Raises CheckpointError.
     """
+    folder = find(folder)
     cfg, weights = load_weights(folder)
-    path = Path(folder) / "generation_config.json"
+    path = folder / "generation_config.json"
     generation = read_json(path) if path.exists() else {}
     stop = _token_ids(generation, "eos_token_id", cfg, path) or cfg.eos_token_ids
     suppress = _token_ids(generation, "suppress_tokens", cfg, path)
-    return Model(cfg, weights, Path(folder), strict, stop, suppress)
+    return Model(cfg, weights, folder, strict, stop, suppress)
 
 
 def _token_ids(data: dict[str, Any], field: str, cfg: Config, path: Path) -> tuple[int, ...]:

@@ -58,7 +58,7 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
            block: int | Sequence[int] = (1, 1, 1), args: Sequence[Argument] = (), *, check: bool = False,
            model: str | Path | None = None, engine: str | Engine = "sparse", machine: Machine | None = None,
            frontend: str | None = None, max_tokens: int = MAX_TOKENS, max_steps: int | None = None,
-           progress: Progress | None = None) -> LaunchResult:
+           progress: Progress | None = None, full: bool = False) -> LaunchResult:
     """Run a kernel on the model.
 
     source:     CUDA or PTX text (it has a line break or brace), or the path of a .cu or .ptx file.
@@ -66,12 +66,14 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
     grid, block: an int or up to three.
     args:       in parameter order: NumPy arrays of i8 u8 i16 u16 i32 u32 i64 u64, updated in place, and ints.
     check:      compare every generated token with the machine interpreter's, and the memory with the PTX interpreter's.
-    model:      folder of an exported checkpoint, which Qwen's forward pass runs; by default the machine is compiled (and cached).
+    model:      folder of an exported checkpoint, which Qwen's forward pass runs, or of a merged one; by default the machine is
+                compiled (and cached).
     engine:     "sparse", "dense" (the same bits), or an engine to use as it is. Not read where model is given.
     machine:    its description; the model's, or the preset `article`, by default.
     frontend:   CUDA compiler to use; the first that is installed by default.
     max_tokens: generated tokens after which the launch is given up.
     max_steps:  instructions that the PTX interpreter may run for the check.
+    full:       with a merged model, run its own layers too and choose each token over the whole vocabulary; the same tokens.
 
     Raises QgpuError: UsageError, FrontEndError, PtxError, UnsupportedError, LoweringError before the launch; FaultError for a
     launch that goes wrong, CheckError for one that differs from the reference. Both of these carry the LaunchResult so far
@@ -89,7 +91,7 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
     arguments = [a if isinstance(a, np.ndarray) else int(a) for a in args]
     ready = prepare(opened, kernel, dimensions(grid, "grid"), dimensions(block, "block"), arguments, machine, frontend)
     with progress.waiting(f"preparing the layers of machine {machine.name}") if progress else nullcontext():
-        runner = make_engine(machine, engine, model)
+        runner = make_engine(machine, engine, model, full)
     ids = list(ready.setup)
     result = LaunchResult(ready.kernel.short_name, ready.grid, ready.block, arguments, ids, len(ids), 0.0, machine, ready.program,
                           Check() if check else None)
@@ -129,7 +131,7 @@ def _run(runner: Engine, ready: Prepared, result: LaunchResult, max_tokens: int,
     return memory
 
 
-def make_engine(machine: Machine, engine: str | Engine, model: str | Path | None) -> Engine:
+def make_engine(machine: Machine, engine: str | Engine, model: str | Path | None, full: bool = False) -> Engine:
     """The engine that the caller chose. Raises UsageError for an unknown name, CheckpointError for a bad model."""
     if not isinstance(engine, str):
         if model is not None:
@@ -138,7 +140,7 @@ def make_engine(machine: Machine, engine: str | Engine, model: str | Path | None
     if engine not in ("sparse", "dense"):
         raise UsageError(f"no engine is called {engine!r}", fix="use sparse or dense")
     if model is not None:
-        return _checkpoints().ModelEngine(model, machine)
+        return _checkpoints().open_engine(model, machine, full=full)
     return engines.make_engine(machine, kind=engine)
 
 

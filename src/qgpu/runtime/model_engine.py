@@ -14,7 +14,10 @@ from ..compile.export import layer_tensors
 from ..errors import CheckpointError, UsageError
 from ..machine.description import ARTICLE, WORD, Machine
 from ..machine.tokens import Vocabulary
+from ..merge.model import load as load_merged
+from ..merge.sidecar import NAME as MERGED
 from ..qwen import Model, load
+from .engine_api import Engine
 
 AGAIN = "write it again with qgpu export"
 FIRST_BIT = 2
@@ -37,6 +40,20 @@ def checkpoint_machine(folder: str | Path) -> Machine:
         raise CheckpointError("this checkpoint holds no machine of qgpu", where=str(path), fix="give a folder that qgpu export wrote") from None
     except UsageError as e:
         raise CheckpointError(e.what, where=str(path), why=e.why, fix=AGAIN) from None
+
+
+def open_engine(folder: str | Path, machine: Machine, *, full: bool = False) -> Engine:
+    """An engine on an exported or a merged checkpoint. full: machine tokens of a merged one go through its own layers too.
+
+    Raises CheckpointError where it is damaged or made for another machine.
+    """
+    if not (Path(folder) / MERGED).is_file():
+        return ModelEngine(folder, machine)
+    merged = load_merged(folder)
+    if merged.machine != machine:
+        raise CheckpointError(f"this checkpoint was made for another machine than {machine.name!r}", where=str(folder),
+                              fix="leave --machine out, or merge again for this machine")
+    return merged.engine(full=full)
 
 
 class ModelEngine:
