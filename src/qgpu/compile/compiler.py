@@ -38,18 +38,6 @@ class CircuitWeights:
         return e
 
 
-    def memory_banks(self) -> list[tuple[int, int]]:
-        """(layer index, head) of the heads that hold one whole copy of memory, in order of words: head_dim - 2 words each."""
-        copies: dict[str, dict[int, tuple[int, int]]] = {}
-        for i, layer in enumerate(self.layers):
-            for h, kind in enumerate(layer.head_kinds):
-                name, _, bank = kind.rpartition(".memory")
-                if name and bank.isdigit():
-                    copies.setdefault(name, {})[int(bank)] = (i, h)
-        first = next(iter(copies.values()))
-        return [first[bank] for bank in sorted(first)]
-
-
 @dataclass
 class Compiled:
     """The weights, and the named objects they came from."""

@@ -20,10 +20,10 @@ import numpy as np
 from ..circuit.core import Form, MemoryHead, Signal, Unit
 from ..circuit.machine import build_machine
 from ..circuit.records import code_table
-from ..circuit.tail import OUT_SCALE as CODE_SCALE
+from ..circuit.output import OUT_SCALE as CODE_SCALE
 from ..errors import CompileError
 from ..machine.description import Machine
-from .compiler import MAX_LAYERS, CircuitWeights, Compiled
+from .compiler import CircuitWeights, Compiled
 from .exactness import check_circuit, check_layers, check_reuse, refuse
 from .layout import Layout, lay_out
 from .schedule import Schedule, schedule
@@ -203,8 +203,8 @@ def compile_placed(m: Machine, p: Placement, *, window: int = 2, spare_units: in
     pin_first(sched)
     layout = in_dims_of(lay_out(mc.circuit, m, sched, mc.records.code, keep), p, mc.records.code, m.hidden)
     layers = write_placed(m, sched, layout, p, mc.next_code)
-    if len(layers) + 1 > MAX_LAYERS:
-        raise CompileError(f"machine {m.name} needs {len(layers)} layers", why=f"the budget is {MAX_LAYERS - 1}")
+    if len(layers) + 1 > m.max_layers:
+        raise CompileError(f"machine {m.name} needs {len(layers)} layers", why=f"the budget is {m.max_layers - 1}")
     refuse(m, check_reuse(layout, parts) + check_layers(m, layers, list(p.constants)))
     weights = CircuitWeights(m, layers, np.asarray(code_table(m), np.int8), list(p.code),
                              [*p.constants, *p.ones], [d for d, _ in p.silence])

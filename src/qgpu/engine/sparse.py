@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..compile.compiler import CircuitWeights
+from ..compile.memory_map import memory_banks, read_words
 from ..errors import FaultError
-from ..machine.description import WORD
 from .kernel import run, step
 from .plan import build_plan
 
@@ -52,7 +52,7 @@ class SparseEngine:
         self._keys, self._key_ids = keys[order], order.astype(np.int64)
         self._x = np.zeros(m.hidden, np.float32)
         self._delta = np.zeros((1 << 17, 2), np.float64)
-        self._banks = [plan.where.index((layer + 1, h)) for layer, h in c.memory_banks()]
+        self._banks = memory_banks(layer.head_kinds for layer in c.layers)
         self.reset()
 
     def reset(self) -> None:
@@ -95,9 +95,4 @@ class SparseEngine:
 
     def read_global(self, words: int) -> list[int]:
         """Global memory's first words, 32-bit unsigned, from the recurrent state of one of its heads."""
-        rows = self.weights.machine.head_dim - 2
-        out = []
-        for w in range(words):
-            state = self._states[self._banks[w // rows]][w % rows]
-            out.append(sum(int(state[2 + k]) << k for k in range(WORD)))
-        return out
+        return read_words(self._banks, words, lambda layer, h: self._states[self.plan.where.index((layer + 1, h))], 1)
