@@ -28,7 +28,10 @@ class Node:
 
 
 class TooFewRegisters(LoweringError):
-    """More values live at once than there are registers."""
+    """More values live at once than there are registers. classes: the values of each, where they are most."""
+
+    classes: list[list[Op]] = []
+    excess: int = 0
 
 
 def run(machine: Machine, nodes: list[Node], classes: Classes, kernel: str) -> dict[Op, int]:
@@ -105,6 +108,8 @@ def _complain(machine: Machine, nodes: list[Node], classes: Classes, kernel: str
         origin = next((m.origin for m in classes.all(v) if m.origin.ptx_line), v.origin)
         names = dict.fromkeys(m.name for m in classes.all(v) if m.name)
         lines.append(f"    {'/'.join(names) or v.kind} from {origin}" + (f" (PTX line {origin.ptx_line})" if origin.file else ""))
-    raise TooFewRegisters(f"kernel {kernel} needs more than the {machine.registers} registers of machine {machine.name!r}",
+    error = TooFewRegisters(f"kernel {kernel} needs more than the {machine.registers} registers of machine {machine.name!r}",
                           why=f"{len(values)} values are live at once:\n" + "\n".join(lines),
                           fix="keep fewer values across loops and branches, or compute them again where they are used")
+    error.classes, error.excess = [classes.all(v) for v in values], max(1, len(values) - machine.registers)
+    raise error

@@ -57,7 +57,8 @@ class Op:
 
     relation, signed: of set, minmax, mulhi, div, rem. pattern: source lane of each lane, for shfl.
     name: the PTX register that it was written to, for messages. space: state space of a memory access, "" where it is not known;
-    "scratch" and "spill" are the lowering's own. atomic: which atomic operation `atom` is.
+    "scratch" and "spill" are the lowering's own. atomic: which atomic operation `atom` is. root: in a copy of a program, the
+    operation of the program that was copied first.
     """
 
     kind: str
@@ -69,6 +70,7 @@ class Op:
     name: str = ""
     space: str = ""
     atomic: str = ""
+    root: "Op | None" = None
 
     def key(self) -> tuple:
         """Equal for two pure operations that give the same value."""
@@ -129,7 +131,7 @@ def clone(function: Function) -> tuple[Function, dict[Op, Op]]:
     def value(v: Value | None) -> Value | None:
         return ops[v] if isinstance(v, Op) else v
     for op, twin in ops.items():
-        twin.args = [value(a) for a in op.args]
+        twin.args, twin.root = [value(a) for a in op.args], op.root or op
     for block, twin in blocks.items():
         twin.phis, twin.ops = [ops[p] for p in block.phis], [ops[o] for o in block.ops]
         twin.condition = value(block.condition)

@@ -10,7 +10,7 @@ from ..machine.description import Machine
 from ..machine.encoding import Block as MachineBlock
 from ..machine.encoding import encode, print_block
 from ..ptx.model import Kernel, Module
-from . import control, emit, expand, fuse, hoist, induction, layout, leave_ssa, legalise, rematerialise, report, simplify, translate
+from . import allocate, control, emit, expand, fuse, hoist, induction, layout, leave_ssa, legalise, rematerialise, report, simplify, spill, translate
 from .ir import EFFECTS, Function, Op, clone, print_function
 from .flatten import flatten
 from .launch import LaunchShape, check_launch, parameter_bytes
@@ -55,6 +55,13 @@ class Mode:
 # Tried in order until one fits: the first costs the fewest tokens, the later ones need fewer blocks or registers.
 MODES = (Mode(), Mode(weak=False), Mode(again=True), Mode(inline=False), Mode(inline=False, dense=True), Mode(weak=False, dense=True),
          Mode(inline=False, weak=False, dense=True), Mode(weak=False, isolate=True), Mode(inline=False, weak=False, isolate=True))
+
+
+SPILLED_MODES = (Mode(), Mode(weak=False), Mode(inline=False, weak=False, isolate=True), Mode(weak=False, dense=True))
+"""Those that are tried again when values have gone to memory."""
+
+SPILLS = 24
+"""How often values are sent to memory before giving up."""
 
 
 @dataclass(frozen=True)
@@ -106,19 +113,31 @@ def lower(module: Module, kernel: str | None, machine: Machine, launch: LaunchSh
 
 
 def _place(unit: Unit, hook: Hook | None) -> list[MachineBlock]:
-    """The second half, in the first mode that fits the machine."""
+    """The second half, in the first mode that fits the machine; where registers do not suffice in any, some values go to memory."""
     needed = _fewest_blocks(unit)
     if needed > unit.machine.blocks:
         raise emit.TooManyBlocks(unit.machine, unit.kernel.short_name, needed)
-    failures: list[LoweringError] = []
-    for mode in MODES:
-        function, _ = clone(unit.function)
-        try:
-            return _place_in_mode(unit, function, mode, hook)
-        except CannotPack:
-            continue
-        except LoweringError as e:
-            failures.append(e)
+    modes = MODES
+    for _ in range(SPILLS):
+        failures: list[LoweringError] = []
+        for mode in modes:
+            function, _ = clone(unit.function)
+            try:
+                return _place_in_mode(unit, function, mode, hook)
+            except CannotPack:
+                continue
+            except LoweringError as e:
+                failures.append(e)
+        tight = [e for e in failures if isinstance(e, allocate.TooFewRegisters)]
+        if not tight:
+            break
+        least = min(tight, key=lambda e: e.excess)
+        roots = [[m.root for m in members if m.root is not None] for members in least.classes]
+        values = spill.choose(unit.function, roots, least.excess)
+        if not values:
+            break
+        spill.run(unit.function, values, unit.variables)
+        modes = SPILLED_MODES
     if not failures:
         raise LoweringError(f"kernel {unit.kernel.short_name} does not fit blocks of {unit.machine.stages} instructions")
     raise min(failures, key=lambda e: getattr(e, "needed", 0))
