@@ -117,7 +117,8 @@ def _place(unit: Unit, hook: Hook | None) -> list[MachineBlock]:
     needed = _fewest_blocks(unit)
     if needed > unit.machine.blocks:
         raise emit.TooManyBlocks(unit.machine, unit.kernel.short_name, needed)
-    modes = MODES
+    # With little room for empty stages only the densest packings have a chance.
+    modes = MODES if 10 * needed <= 9 * unit.machine.blocks else tuple(m for m in MODES if m.dense)
     for _ in range(SPILLS):
         failures: list[LoweringError] = []
         for mode in modes:

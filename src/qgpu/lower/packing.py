@@ -145,7 +145,7 @@ class Packer:
                 for a in reader.args:
                     if isinstance(a, Op) and a is not w and reader is not w and self.classes.of(a) is self.classes.of(w):
                         self.soft[self.index[w]] |= 1 << k
-        self.weight = [self._weight(op) for op in self.real]
+        self.weight = [0 if op in self.must_live else self._weight(op) for op in self.real]
 
     def _memory_order(self) -> None:
         """Loads after stores that they may see wait for a later block; stores keep their order; fences end all freedom."""
@@ -213,44 +213,49 @@ class Packer:
                                                     and self.machine.has(stage, "mul"))
 
     def _stages(self, chosen: int) -> list[Op | None] | None:
-        if chosen not in self._known:
-            self._known[chosen] = self._assign({op for k, op in enumerate(self.real) if chosen >> k & 1})
-        return self._known[chosen]
+        found = self._known.get(chosen, False)
+        if found is False:
+            found = self._known[chosen] = self._assign({self.real[k] for k in _bits(chosen)})
+        return found
 
-    def _cost(self, done: int, chosen: int) -> int:
+    def _cost(self, done: int, chosen: int, members: tuple[int, ...]) -> int:
         cost = self.block_cost
         rest = self.full & ~(done | chosen)
-        for k in _bits(chosen):
-            if self.readers[k] & rest and self.real[k] not in self.must_live:
+        for k in members:
+            if self.readers[k] & rest:
                 cost += self.weight[k]
         return cost
 
     # ---- the sequence ---------------------------------------------------------------------------------------------
-    def _choices(self, done: int) -> list[int]:
-        """Sets of operations that may be the next machine block."""
-        out: list[int] = []
+    def _choices(self, done: int) -> list[tuple[int, tuple[int, ...]]]:
+        """Sets of operations that may be the next machine block, as bits and as numbers."""
+        out: list[tuple[int, tuple[int, ...]]] = []
         n = len(self.real)
         last = self.index[self.branch] if self.branch is not None else -1
         nearest = [k for k in range(n) if not done >> k & 1][:n if n <= WIDE else WINDOW]
+        nearest = [k for k in nearest if not self.strict[k] & ~done]
+        data, soft, most = self.data, self.soft, self.machine.stages
         limit = CANDIDATES if n <= WIDE else CANDIDATES // 3
 
-        def extend(chosen: int, start: int, size: int) -> None:
+        def extend(chosen: int, start: int, members: tuple[int, ...], wants: int) -> None:
+            """wants: operations that must not come later than these."""
             if len(out) >= limit:
                 return
             for at in range(start, len(nearest)):
                 k = nearest[at]
-                if self.data[k] & ~(done | chosen) or self.strict[k] & ~done:
+                if data[k] & ~(done | chosen):
                     continue
                 new = chosen | 1 << k
                 if self._stages(new) is None:
                     continue
-                if size + 1 < self.machine.stages:
-                    extend(new, at + 1, size + 1)
+                now, needed = (*members, k), wants | soft[k]
+                if len(now) < most:
+                    extend(new, at + 1, now, needed)
                 if last >= 0 and new >> last & 1 and done | new != self.full:
                     continue
-                if all(not self.soft[j] & ~(done | new) for j in _bits(new)):
-                    out.append(new)
-        extend(0, 0, 0)
+                if not needed & ~(done | new):
+                    out.append((new, now))
+        extend(0, 0, (), 0)
         return out
 
     def run(self) -> list[Packed]:
@@ -270,9 +275,9 @@ class Packer:
             states = sorted(set(levels[level]), key=lambda d: best[d][:2])[:beam]
             for done in states:
                 cost = best[done][0]
-                for chosen in self._choices(done):
+                for chosen, members in self._choices(done):
                     new = done | chosen
-                    total = cost + self._cost(done, chosen)
+                    total = cost + self._cost(done, chosen, members)
                     if new not in best or total < best[new][0]:
                         best[new] = (total, next(tie), done, chosen)
                         levels[new.bit_count()].append(new)
