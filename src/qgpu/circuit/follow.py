@@ -111,7 +111,7 @@ def other_groups(c: Circuit, m: Machine, rec: Records, front: Front):
         {**{i: all_of(told, *address(place.warp, w), *address(place.written_group, g)) for i, (w, g) in enumerate(rows)},
          last: not_(told)},
         {**{i: all_of(*address(place.warp, w)) for i, (w, _) in enumerate(rows)}, last: Form.of(1)},
-        [all_of(fresh[k], *address(place.written_group, g)) for g in range(m.groups) for k in range(n)],
+        [all_of(told, fresh[k], *address(place.written_group, g)) for g in range(m.groups) for k in range(n)],
         [Form.of(1)] * (m.groups * n), [((s, 1),) for bits in kept for s in bits],
         "smallest target of every group, each in its own dims", const_form=not_(told),
         row_names={**{i: f"warp {w} group {g}" for i, (w, g) in enumerate(rows)}, last: "constants"}))
