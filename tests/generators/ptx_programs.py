@@ -28,6 +28,7 @@ class RandomProgram:
     """A kernel (parameters: input array, output array, a number) and its launch.
 
     inputs: INPUTS words, not negative. threads: size of the thread block. outputs: words of the output array, zeros at first.
+    blocks: of the grid. shape: of the thread block, if not along x alone. counters: words behind the threads' outputs.
     """
 
     ptx: str
@@ -35,10 +36,16 @@ class RandomProgram:
     inputs: list[int]
     number: int
     blocks: int = 1
+    shape: tuple[int, int, int] | None = None
+    counters: int = 0
 
     @property
     def outputs(self) -> int:
-        return SLOTS * self.threads * self.blocks
+        return SLOTS * self.threads * self.blocks + self.counters
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        return self.shape or (self.threads, 1, 1)
 
     def addresses(self, base: int) -> list[int]:
         """Byte addresses of the two arrays, one after the other from a base."""

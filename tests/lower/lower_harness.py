@@ -62,7 +62,7 @@ def run_ptx(text: str, arguments: list[int | bytes], threads: int | tuple[int, i
 def run_random(p: RandomProgram, machine: Machine = ARTICLE) -> list[int]:
     """The output array of a random program on the machine interpreter."""
     memory = [*p.inputs, *[0] * p.outputs]
-    ran = run_ptx(p.ptx, [*p.addresses(machine.global_base), p.number], p.threads, memory, machine, (p.blocks, 1, 1))
+    ran = run_ptx(p.ptx, [*p.addresses(machine.global_base), p.number], p.block, memory, machine, (p.blocks, 1, 1))
     assert ran.machine.ended == "END"
     assert ran.words(0, INPUTS) == p.inputs
     return ran.words(INPUTS, p.outputs)
@@ -74,7 +74,7 @@ def expected_random(p: RandomProgram, machine: Machine = ARTICLE) -> list[int]:
     bases = [*p.addresses(machine.global_base), None]
     if bases[0] < 65536:  # the reference keeps the first addresses free
         bases = [b + 65536 if b is not None else None for b in bases]
-    outcome = reference_launch(parse_ptx(p.ptx), NAME, p.blocks, p.threads, arrays, warp_size=machine.warp_size, bases=bases)
+    outcome = reference_launch(parse_ptx(p.ptx), NAME, p.blocks, p.block, arrays, warp_size=machine.warp_size, bases=bases)
     return list(struct.unpack(f"<{p.outputs}I", outcome.arrays[1]))
 
 
