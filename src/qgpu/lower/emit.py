@@ -13,7 +13,8 @@ from .packing import Packed
 
 LINES = {"add": ("add",), "sub": ("sub",), "xor": ("xor",), "and": ("and",), "or": ("xor", "and"), "mul": ("mul",),
          "shl": ("shl",), "shr": ("shr",), "sar": ("sar",), "sel": ("sel",), "ld": ("add", "ld"), "st": ("add", "st"),
-         "shfl": ("shfl",), "popc": ("popc",), "clz": ("clz",), "brev": ("brev",), "mulhi": ("mulhi",), "ballot": ("add",), "set": ("set",), "minmax": ("minmax",)}
+         "shfl": ("shfl",), "popc": ("popc",), "clz": ("clz",), "brev": ("brev",), "mulhi": ("mulhi",), "ballot": ("add",),
+         "set": ("set",), "minmax": ("minmax",)}
 
 
 class TooManyBlocks(LoweringError):

@@ -107,7 +107,7 @@ def bounds(v: Value, threads: int, depth: int = 6) -> tuple[int, int]:
         case "minmax":
             (a, b), (c, d) = of(0), of(1)
             return min(a, c), max(b, d)
-        case "shfl" | "warpshfl":
+        case "shfl":
             return of(0)
         case "popc" | "clz":
             return 0, 32

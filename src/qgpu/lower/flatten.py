@@ -131,8 +131,8 @@ class _Flattener:
                 predicate = f"%brx@{self.copies}"
                 self.copies += 1
                 self.out.regs[predicate] = "pred"
-                self.out.body.append(replace(ins, opcode="setp", modifiers=("eq", "u32"), operands=(Reg(predicate), ins.operands[0], Imm(k)),
-                                             guard=None))
+                self.out.body.append(replace(ins, opcode="setp", modifiers=("eq", "u32"), guard=None,
+                                             operands=(Reg(predicate), ins.operands[0], Imm(k))))
                 self.jump(ins, label, Guard(Reg(predicate), False))
             self.jump(ins, targets[-1], None)
         self.around(ins, compare)

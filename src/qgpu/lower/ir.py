@@ -8,8 +8,9 @@ A value is an int (a 32-bit constant), a `Special`, or an `Op`. Kinds of `Op`:
 - `fence`: memory operations keep their order across it
 - `ldparam(a)`: a word of the parameter space
 - what `expand` removes: signed mulhi, what the machine at hand lacks, div and rem by constants
-- what `control` removes, because it takes blocks of its own: `bar`, `vote(p)` (the ballot), `warpshfl(a, lane)`,
-  `atom(address, value, compare)`, `atom64(address, value, compare)` of pairs, with `atomhi(it)` for its high word, `narrow(address, mask, value)` (changes some bits of a word), div and rem, `div64` and its kin
+- what `control` removes, because it takes blocks of its own: `bar`, `vote(p)` (the ballot), `atom(address, value, compare)`,
+  `atom64(address, value, compare)` of pairs, with `atomhi(it)` for its high word, `narrow(address, mask, bits)` (keeps the mask of a
+  word and puts the bits into it), div and rem, and divlo divhi remlo remhi of pairs
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ LE, GE, NE = LT | EQ, GT | EQ, LT | GT
 
 COMMUTATIVE = frozenset({"add", "and", "or", "xor", "mul", "mulhi"})
 EFFECTS = frozenset({"st", "fence", "bar", "atom", "atom64", "narrow"})
-UNREPEATABLE = frozenset({"st", "ld", "fence", "shfl", "phi", "ldparam", "bar", "atom", "atom64", "atomhi", "narrow", "vote", "warpshfl", "ballot"})
+UNREPEATABLE = EFFECTS | {"ld", "shfl", "phi", "ldparam", "atomhi", "vote", "ballot"}
 
 
 @dataclass(eq=False)

@@ -55,7 +55,7 @@ def check_launch(kernel: Kernel, machine: Machine, launch: LaunchShape) -> None:
 def parameter_bytes(kernel: Kernel, launch: LaunchShape) -> bytes:
     """The parameter space as the kernel sees it, little end first. Raises UsageError where an argument does not fit."""
     space = bytearray(max((p.offset + p.size for p in kernel.params), default=0))
-    for k, (param, argument) in enumerate(zip(kernel.params, launch.arguments)):
+    for k, (param, argument) in enumerate(zip(kernel.params, launch.arguments), 1):
         where = f"argument {k} of {kernel.short_name}"
         if isinstance(argument, (bytes, bytearray)):
             if len(argument) != param.size:

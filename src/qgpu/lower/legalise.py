@@ -1,7 +1,7 @@
 """Give every operation the form that an instruction has.
 
-An instruction has one immediate, as operand A or B; only operand A can be tid or another special source; C is a register or a result. What does not fit
-goes through a copy, `or x, 0`, which the packing puts beside its reader.
+An instruction has one immediate, as operand A or B; only operand A can be tid or another special source; C is a register or a
+result. What does not fit goes through a copy, `or x, 0`, which the packing puts beside its reader.
 """
 
 from __future__ import annotations

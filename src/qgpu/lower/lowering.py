@@ -10,7 +10,8 @@ from ..machine.description import Machine
 from ..machine.encoding import Block as MachineBlock
 from ..machine.encoding import encode, print_block
 from ..ptx.model import Kernel, Module
-from . import allocate, control, emit, expand, fuse, hoist, induction, layout, leave_ssa, legalise, rematerialise, report, simplify, spill, translate
+from . import (allocate, control, emit, expand, fuse, hoist, induction, layout, leave_ssa, legalise, rematerialise, report, simplify, spill,
+               translate)
 from .ir import EFFECTS, Function, Op, clone, print_function
 from .flatten import flatten
 from .launch import LaunchShape, check_launch, parameter_bytes
@@ -119,6 +120,7 @@ def _place(unit: Unit, hook: Hook | None) -> list[MachineBlock]:
         raise emit.TooManyBlocks(unit.machine, unit.kernel.short_name, needed)
     # With little room for empty stages only the densest packings have a chance.
     modes = MODES if 10 * needed <= 9 * unit.machine.blocks else tuple(m for m in MODES if m.dense)
+    first: list[LoweringError] = []
     for _ in range(SPILLS):
         failures: list[LoweringError] = []
         for mode in modes:
@@ -129,6 +131,7 @@ def _place(unit: Unit, hook: Hook | None) -> list[MachineBlock]:
                 continue
             except LoweringError as e:
                 failures.append(e)
+        first = first or failures
         tight = [e for e in failures if isinstance(e, allocate.TooFewRegisters)]
         if not tight:
             break
@@ -139,9 +142,9 @@ def _place(unit: Unit, hook: Hook | None) -> list[MachineBlock]:
             break
         spill.run(unit.function, values, unit.variables)
         modes = SPILLED_MODES
-    if not failures:
+    if not first:
         raise LoweringError(f"kernel {unit.kernel.short_name} does not fit blocks of {unit.machine.stages} instructions")
-    raise min(failures, key=lambda e: getattr(e, "needed", 0))
+    raise min(first, key=lambda e: getattr(e, "needed", 0))
 
 
 def _fewest_blocks(unit: Unit) -> int:

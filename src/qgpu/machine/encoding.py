@@ -205,7 +205,8 @@ def encode(machine: Machine, block: Block) -> list[int]:
     check_block(machine, block)
     words = [0] * machine.words_per_block
     values = {f"dest{s}": d for s, d in enumerate(block.dest, 1)}
-    values |= {"fall": block.fall, "taken": block.fall if block.vote else block.taken, "branch": int(block.branch), "store": int(block.has_store),
+    values |= {"fall": block.fall, "taken": block.fall if block.vote else block.taken,
+               "branch": int(block.branch), "store": int(block.has_store),
                "barrier": int(block.barrier), "vote": int(block.vote), "clear": int(block.clear),
                "live": sum(1 << i for i, d in enumerate(block.dest) if d)}
     for name, (word, bit, _) in machine.header_fields.items():
