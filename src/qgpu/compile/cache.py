@@ -6,12 +6,12 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
+from ..files import new_file
 from ..machine.description import Machine, as_dict
 from .compiler import CircuitWeights, compile_machine
 from .tensors import CompiledLayer, Coo
@@ -75,13 +75,13 @@ def write(path: Path, w: CircuitWeights) -> None:
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    f, temporary = new_file(path.parent)
     try:
-        with os.fdopen(handle, "wb") as f:
+        with f:
             f.write(buffer.getbuffer())
-        os.replace(name, path)
+        os.replace(temporary, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
