@@ -372,21 +372,21 @@ def test_division_by_zero_gives_ones() -> None:
 
 
 def test_values_go_to_memory() -> None:
-    """Twenty values around a loop, on a machine with eight registers; on one whose memory is full there is an error."""
-    few = dataclasses.replace(DEFAULT, name="few", registers=8).validate()
-    loads = "".join(f"\tld.global.b32 %r{k}, [%r31+{4 * k}];\n" for k in range(1, 21))
-    loop = "".join(f"\txor.b32 %r{k}, %r{k}, %r{k % 20 + 1};\n" for k in range(1, 21))
-    stores = "".join(f"\tst.global.b32 [%r31+{4 * k}], %r{k};\n" for k in range(1, 21))
+    """Twelve values around a loop, on a machine with seven registers; on one whose memory is full there is an error."""
+    few = dataclasses.replace(DEFAULT, name="few", registers=7).validate()
+    loads = "".join(f"\tld.global.b32 %r{k}, [%r31+{4 * k}];\n" for k in range(1, 13))
+    loop = "".join(f"\txor.b32 %r{k}, %r{k}, %r{k % 12 + 1};\n" for k in range(1, 13))
+    stores = "".join(f"\tst.global.b32 [%r31+{4 * k}], %r{k};\n" for k in range(1, 13))
     body = f"{loads}\tmov.b32 %r30, 3;\n$loop:\n{loop}\tsub.s32 %r30, %r30, 1;\n\tsetp.ne.s32 %p1, %r30, 0;\n\t@%p1 bra $loop;\n{stores}"
     text = kernel("\tld.param.b32 %r31, [k_param_0];\n" + body)
-    memory = [5 * k * k + 1 for k in range(21)]
+    memory = [5 * k * k + 1 for k in range(13)]
     ran = run_ptx(text, [BASE], 1, memory, few)
     want = list(memory)
     for _ in range(3):
-        for k in range(1, 21):
-            want[k] ^= want[k % 20 + 1]
-    assert ran.words(0, 21) == want and ran.program.frame_words >= 12
+        for k in range(1, 13):
+            want[k] ^= want[k % 12 + 1]
+    assert ran.words(0, 13) == want and ran.program.frame_words >= 5
     assert run_ptx(text, [BASE], 1, memory, DEFAULT).program.frame_words == 0
-    full = dataclasses.replace(few, global_words=22).validate()
+    full = dataclasses.replace(few, global_words=14).validate()
     with pytest.raises((UsageError, LoweringError), match="words of global memory|registers"):
-        lower(parse_ptx(text), None, full, LaunchShape((1, 1, 1), (1, 1, 1), [full.global_base], 0, 21))
+        lower(parse_ptx(text), None, full, LaunchShape((1, 1, 1), (1, 1, 1), [full.global_base], 0, 13))

@@ -51,6 +51,7 @@ class Mode:
     isolate: bool = False
     dense: bool = False
     again: bool = False
+    near: bool = False
 
 
 # Tried in order until one fits: the first costs the fewest tokens, the later ones need fewer blocks or registers.
@@ -58,7 +59,7 @@ MODES = (Mode(), Mode(weak=False), Mode(again=True), Mode(inline=False), Mode(in
          Mode(inline=False, weak=False, dense=True), Mode(weak=False, isolate=True), Mode(inline=False, weak=False, isolate=True))
 
 
-SPILLED_MODES = (Mode(), Mode(weak=False), Mode(inline=False, weak=False, isolate=True), Mode(weak=False, dense=True))
+SPILLED_MODES = (Mode(), Mode(weak=False), Mode(weak=False, near=True), Mode(weak=False, dense=True), Mode(weak=False, dense=True, near=True))
 """Those that are tried again when values have gone to memory."""
 
 SPILLS = 24
@@ -193,5 +194,5 @@ def _finish(unit: Unit, function: Function, mode: Mode, hook: Hook | None) -> li
     packed = {}
     for block in order:
         must_live = {op for op in block.ops if op in live.out[block]}
-        packed[block] = pack(machine, threads, block, must_live, classes, mode.inline, mode.dense)
+        packed[block] = pack(machine, threads, block, must_live, classes, mode.inline, mode.dense, mode.near)
     return emit.run(machine, unit.kernel.short_name, order, packed, classes)

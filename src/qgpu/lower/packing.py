@@ -25,6 +25,8 @@ CANDIDATES = 250
 WIDE = 24
 """Operations of a basic block beyond which the search narrows: fewer states, fewer sets, and only the next WINDOW operations."""
 WINDOW = 14
+NEAR = 5
+"""The window where the order matters most."""
 
 
 @dataclass
@@ -45,11 +47,15 @@ class Packed:
         return [a for a in op.args if isinstance(a, Op) and a not in self.stages[:at]]
 
 
-def pack(machine: Machine, threads: int, block: Block, must_live: set[Op], classes: Classes, inline: bool, dense: bool) -> list[Packed]:
-    """The cheaper of packing with and without making cheap values again. Raises CannotPack."""
+def pack(machine: Machine, threads: int, block: Block, must_live: set[Op], classes: Classes, inline: bool, dense: bool,
+         near: bool) -> list[Packed]:
+    """The cheaper of packing with and without making cheap values again. near: operations stay close to their order, which keeps
+    few values alive. Raises CannotPack."""
     found: list[tuple[int, list[Packed]]] = []
     for again in (True, False) if inline else (False,):
         packer = Packer(machine, threads, block, must_live, classes, again, dense)
+        if near:
+            packer.window = NEAR
         try:
             packed = packer.run()
             found.append((packer.cost, packed))
@@ -77,6 +83,7 @@ class Packer:
                  dense: bool = False) -> None:
         self.machine, self.threads, self.classes = machine, threads, classes
         self.block_cost = 1000 if dense else 1
+        self.window: int | None = None
         self.block, self.must_live = block, must_live
         self.branch = self._branch_op()
         ops = [op for op in block.ops if op.kind != "fence"]
@@ -233,7 +240,7 @@ class Packer:
         out: list[tuple[int, tuple[int, ...]]] = []
         n = len(self.real)
         last = self.index[self.branch] if self.branch is not None else -1
-        nearest = [k for k in range(n) if not done >> k & 1][:n if n <= WIDE else WINDOW]
+        nearest = [k for k in range(n) if not done >> k & 1][:self.window or (n if n <= WIDE else WINDOW)]
         nearest = [k for k in nearest if not self.strict[k] & ~done]
         data, soft, most = self.data, self.soft, self.machine.stages
         limit = CANDIDATES if n <= WIDE else CANDIDATES // 3

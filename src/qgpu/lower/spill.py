@@ -1,7 +1,7 @@
 """Keep values in the thread's own memory where registers do not suffice.
 
-A spilled value is stored where it is made, and loaded again in front of its readers in other blocks. A spilled phi becomes a store at the
-end of each predecessor. Slot k of thread t is word k * threads + t, so that an address is tid * 4 and a constant.
+A spilled value is stored where it is made, and loaded again in front of its readers. A phi shares its slot with those of its arguments
+that are spilled too and are never needed at the same time; other arguments are stored at the end of the predecessor. Slot k of thread t is word k * threads + t, so that an address is tid * 4 and a constant.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from .blocks import Maker
 from .ir import TID, Block, Function, Op, Value, loop_depths
 from .legalise import copy_of
+from .liveness import interference, liveness
 from .variables import Variables
 
 NEAR = 6
@@ -60,10 +61,19 @@ def _travels(function: Function, v: Op, block: Block) -> bool:
 
 def run(function: Function, values: list[Op], variables: Variables) -> None:
     """Give each value a slot."""
+    clashes = interference(function, liveness(function), weak=False)
+    groups = {v: [v] for v in values}
+    for phi in values:
+        for a in phi.args if phi.kind == "phi" else ():
+            if a in groups and groups[a] is not groups[phi] and not any(clashes[x] & set(groups[a]) for x in groups[phi]):
+                groups[phi] += groups[a]
+                for member in groups[a]:
+                    groups[member] = groups[phi]
     slots: dict[Op, int] = {}
     for v in values:
-        slots[v] = variables.spill_base() + 4 * variables.threads * variables.spill_slots
-        variables.spill_slots += 1
+        if v not in slots:
+            slots |= dict.fromkeys(groups[v], variables.spill_base() + 4 * variables.threads * variables.spill_slots)
+            variables.spill_slots += 1
     _store_phis(function, slots)
     for block in list(function.blocks):
         _rewrite(block, slots)
@@ -93,7 +103,7 @@ def _store_phis(function: Function, slots: dict[Op, int]) -> None:
             stores = []
             for phi in block.phis:
                 make, a = Maker(place, phi), phi.args[k]
-                if phi in slots and a is phi:
+                if phi in slots and a in slots and slots[a] == slots[phi]:
                     continue
                 if a in slots:
                     a = _load(make, slots[a])
