@@ -39,6 +39,7 @@ class Signal:
     base: "Signal | None" = None
     is_input: bool = False
     fractional: bool = False   # a dyadic fraction, not an integer: never cleared
+    complement: "Form | None" = field(default=None, repr=False)      # 1 - self, once somebody has asked for it
 
     def __repr__(self) -> str:
         return self.name
@@ -58,10 +59,11 @@ class Signal:
 
 @dataclass(eq=False, slots=True)
 class Form:
-    """A linear form: sum of coefficient * signal, plus a constant. Coefficients are ints or dyadic Fractions."""
+    """A linear form: sum of coefficient * signal, plus a constant. Coefficients are ints, or dyadic floats or Fractions."""
 
     coef: dict[Signal, int | Fraction]
     const: int | Fraction = 0
+    complement: "Form | None" = field(default=None, repr=False)      # 1 - self, once somebody has asked for it
 
     @staticmethod
     def of(x) -> "Form":
@@ -77,10 +79,14 @@ class Form:
         coef: dict[Signal, int | Fraction] = {}
         const: int | Fraction = 0
         for it in items:
-            f = Form.of(it)
-            const += f.const
-            for s, c in f.coef.items():
-                coef[s] = coef.get(s, 0) + c
+            if isinstance(it, Signal):
+                coef[it] = coef.get(it, 0) + 1
+            elif isinstance(it, Form):
+                const += it.const
+                for s, c in it.coef.items():
+                    coef[s] = coef.get(s, 0) + c
+            else:
+                const += it
         return Form({s: c for s, c in coef.items() if c}, const)
 
     def __add__(self, other): return Form.total((self, other))
@@ -102,17 +108,23 @@ class Form:
 
 def code_bit(c: Signal) -> Form:
     """The bit (0 or 1) that a code signal of range -1..1 stands for."""
-    return Form({c: Fraction(1, 2)}, Fraction(1, 2))
+    return Form({c: 0.5}, 0.5)                   # floats are exact here, and many times faster than fractions
 
 
 def not_(x) -> Form:
     """Complement of a bit (signal or form)."""
-    return 1 - Form.of(x)
+    if not isinstance(x, (Signal, Form)):
+        return Form({}, 1 - x)
+    if x.complement is None:
+        x.complement = 1 - Form.of(x)
+    return x.complement
 
 
 def all_of(*literals) -> Form:
     """AND as a form: 1 if every literal (a bit, a signal or form) is 1, at most 0 otherwise."""
-    return Form.total(literals) - (len(literals) - 1)
+    f = Form.total(literals)
+    f.const -= len(literals) - 1
+    return f
 
 
 def binary(bits: Iterable) -> Form:
