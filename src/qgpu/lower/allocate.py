@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from ..errors import LoweringError
 from ..machine.description import Machine
-from .ir import Op
+from .ir import Function, Op
 from .leave_ssa import Classes
+from .liveness import Liveness
 from .packing import Packed
 
 
@@ -94,22 +95,32 @@ def _colour(machine: Machine, graph: dict[Op, set[Op]], apart: dict[Op, set[Op]]
         used = {colours[o] for o in graph[v] if o in colours}
         free = [r for r in range(1, machine.registers + 1) if r not in used]
         if not free:
-            _complain(machine, nodes, classes, kernel, rank)
+            worst = max(nodes, key=lambda n: len(n.out | n.writes))
+            raise too_few(machine, sorted(worst.out | worst.writes, key=rank.__getitem__), classes, kernel)
         taken = [colours[o] % machine.register_classes for o in apart[v] if o in colours]
         colours[v] = min(free, key=lambda r: taken.count(r % machine.register_classes)) if taken else free[0]
     return colours
 
 
-def _complain(machine: Machine, nodes: list[Node], classes: Classes, kernel: str, rank: dict[Op, int]) -> None:
-    worst = max(nodes, key=lambda n: len(n.out | n.writes))
-    values = sorted(worst.out | worst.writes, key=rank.__getitem__)
+def check_pressure(machine: Machine, function: Function, live: Liveness, classes: Classes, kernel: str) -> None:
+    """Raise TooFewRegisters at once where more values live from one basic block to the next than there are registers."""
+    for block in function.blocks:
+        out = live.out[block]
+        if len(out) > machine.registers:
+            values = dict.fromkeys(classes.of(op) for op in function.ops() if op in out)  # in the order of the program
+            if len(values) > machine.registers:
+                raise too_few(machine, list(values), classes, kernel)
+
+
+def too_few(machine: Machine, values: list[Op], classes: Classes, kernel: str) -> TooFewRegisters:
+    """The error that names values which live at once, one for each register that they want."""
     lines = []
     for v in values:
         origin = next((m.origin for m in classes.all(v) if m.origin.ptx_line), v.origin)
         names = dict.fromkeys(m.name for m in classes.all(v) if m.name)
         lines.append(f"    {'/'.join(names) or v.kind} from {origin}" + (f" (PTX line {origin.ptx_line})" if origin.file else ""))
     error = TooFewRegisters(f"kernel {kernel} needs more than the {machine.registers} registers of machine {machine.name!r}",
-                          why=f"{len(values)} values are live at once:\n" + "\n".join(lines),
-                          fix="keep fewer values across loops and branches, or compute them again where they are used")
+                            why=f"{len(values)} values are live at once:\n" + "\n".join(lines),
+                            fix="keep fewer values across loops and branches, or compute them again where they are used")
     error.classes, error.excess = [classes.all(v) for v in values], max(1, len(values) - machine.registers)
-    raise error
+    return error

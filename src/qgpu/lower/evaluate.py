@@ -74,7 +74,7 @@ def bounds(v: Value, threads: int, depth: int = 6) -> tuple[int, int]:
         return 0, threads - 1
     top = (0, MASK)
     if v in CTA:
-        return 0, (1 << 10) - 1
+        return 0, (1 << 15) - 1  # what the widest chunk of a token counts to
     if depth == 0 or not isinstance(v, Op):
         return top
 

@@ -191,6 +191,7 @@ def _finish(unit: Unit, function: Function, mode: Mode, hook: Hook | None) -> li
     if hook is not None:
         hook("leave_ssa", print_function(function))
     live = liveness(function)
+    allocate.check_pressure(machine, function, live, classes, unit.kernel.short_name)
     packed = {}
     for block in order:
         must_live = {op for op in block.ops if op in live.out[block]}
