@@ -124,6 +124,19 @@ class _SimtWriter(_Writer):
         self.emit(f"ld.shared.b32 {self.reg()}, [%t0]")
         self.emit("bar.sync 0")
 
+    def warp_exchange(self) -> None:
+        """Through shared memory within the warp, twice in a row: a store may not overtake the loads before it."""
+        self.used.add("shared")
+        self.emit("shl.b32 %t0, %linear, 2")
+        self.emit("mov.b32 %t1, words")
+        self.emit("add.s32 %t0, %t0, %t1")
+        for _ in range(2):
+            self.emit(f"st.shared.b32 [%t0], {self.reg()}")
+            self.emit("bar.warp.sync -1")
+            self.emit(f"xor.b32 %t1, %t0, {4 * (1 + self.choose(31))}")
+            self.emit(f"ld.shared.b32 {self.reg()}, [%t1]")
+            self.emit("bar.warp.sync -1")
+
     def shuffle(self) -> None:
         width = self.pick((32, 32, 16, 8, 4))
         mode = self.pick(("up", "down", "bfly", "idx"))
@@ -180,7 +193,7 @@ class _SimtWriter(_Writer):
                 self.call()
             elif kind < 30 and together:
                 if kind < 26 and not self.exited:
-                    self.exchange()
+                    self.warp_exchange() if self.threads % 32 == 0 and self.choose(2) else self.exchange()
                 elif kind < 28 and self.threads % 32 == 0 and not self.exited:
                     self.shuffle()
                 elif kind == 29:
@@ -237,7 +250,7 @@ def random_simt_program(choose: Choose, statements: int = 10) -> RandomProgram:
            "\tmad.lo.s32 %r0, %r0, 31, %r1;", "\tst.param.b32 [out0], %r0;", "\tret;", "$neg:", "\txor.b32 %r0, %r0, %r1;",
            "\tst.param.b32 [out0], %r0;", "\tret;", "}"] if "call" in w.used else []),
         f".visible .entry {NAME}(.param .b32 {NAME}_param_0, .param .b32 {NAME}_param_1, .param .b32 {NAME}_param_2)", "{",
-        *([f"\t.shared .align 4 .b32 words[{threads}];"] if "shared" in w.used else []),
+        *([f"\t.shared .align 128 .b32 words[{threads}];"] if "shared" in w.used else []),
         *(["\t.local .align 4 .b32 frame[4];"] if "local" in w.used else []),
         "\t.reg .pred %p<4>;", "\t.reg .pred %q;", "\t.reg .b16 %rs<2>;", "\t.reg .b32 %r<8>;", "\t.reg .b32 %c<3>;", "\t.reg .b32 %e<3>;",
         "\t.reg .b32 %t<2>;", "\t.reg .b64 %rd<3>;", "\t.reg .b32 %in, %out, %off, %addr, %own, %linear, %counters, %mask;",
