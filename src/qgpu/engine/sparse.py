@@ -34,7 +34,10 @@ class SparseEngine:
         self._unit_part = (groups(plan.unit_groups, 2), plan.f.arrays(), plan.g.arrays(), plan.out.arrays(),
                            np.asarray(plan.tap, np.int32))
         self._memory_part = (
-            groups(plan.row_groups, 4), np.asarray(plan.head_groups, np.int32), plan.row.arrays(),
+            groups(plan.row_groups, 4), np.asarray(plan.head_groups, np.int32),
+            (*groups(plan.decodes, 6), np.asarray(plan.head_decodes, np.int32), np.asarray(plan.decode_dim, np.int32),
+             np.asarray(plan.decode_high, np.float32), np.asarray(plan.decode_key, np.int64),
+             np.asarray(plan.decode_row, np.int32)), plan.row.arrays(),
             np.asarray(plan.row_number, np.int32), np.asarray(plan.head_halves, np.int32), plan.halve.arrays(),
             np.asarray(plan.head_values, np.int32), plan.value.arrays(), np.asarray(plan.value_dim, np.int32),
             np.asarray(plan.value_tap, np.int32), plan.const.arrays(), groups(plan.gate_groups, 2),
