@@ -18,13 +18,13 @@ Argument = Union[int, bytes]
 class LaunchShape:
     """grid and block in x, y, z; one argument a parameter: an int (a scalar, or an array's byte address in the machine's
     global window), or the bytes of a structure. shared_bytes: dynamic shared memory. arrays_words: words of global memory, from the
-    first, that the arguments' arrays take; what the lowering needs beyond comes after them."""
+    first, that the arguments' arrays take; what the lowering needs beyond comes after them (None: not known, so it may need none)."""
 
     grid: Dim3 = (1, 1, 1)
     block: Dim3 = (1, 1, 1)
     arguments: Sequence[Argument] = ()
     shared_bytes: int = 0
-    arrays_words: int = 0
+    arrays_words: int | None = None
 
     @property
     def threads(self) -> int:

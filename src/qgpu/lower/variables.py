@@ -8,9 +8,9 @@ count. Addresses of every state space are the machine's own, so conversions betw
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from ..errors import UsageError
+from ..errors import LoweringError, UsageError
 from ..machine.description import Machine
 from ..ptx.model import Kernel, Module, Variable
 from .flatten import addressed
@@ -33,6 +33,7 @@ class Variables:
     frame_bytes: int = 0
     frames: int = 0
     shared_bytes: int = 0
+    _arrays_end: int | None = None
     _global_end: int = 0
     _reserved: dict[str, int] = field(default_factory=dict)
     spill_slots: int = 0
@@ -40,7 +41,8 @@ class Variables:
     # ---- laying out -----------------------------------------------------------------------------------------------
     def place(self, module: Module, kernel: Kernel, launch: LaunchShape) -> None:
         """Give every variable that the kernel can name its place. Raises UsageError where memory does not suffice."""
-        self._global_end = 4 * launch.arrays_words
+        self._arrays_end = None if launch.arrays_words is None else 4 * launch.arrays_words
+        self._global_end = self._arrays_end or 0
         own = [*kernel.shared.values(), *kernel.consts.values()]
         names = {v.name for v in own}
         dynamic: list[Variable] = []
@@ -125,9 +127,6 @@ class Variables:
         """Byte address of the first spill slot; slot k of thread t is word k * threads + t from here."""
         return self.machine.global_base + _up(self._global_end, 4)
 
-    def for_spills(self, slots: int) -> "Variables":
-        return replace(self, spill_slots=slots)
-
     # ---- what it comes to -----------------------------------------------------------------------------------------
     @property
     def global_words(self) -> int:
@@ -140,7 +139,10 @@ class Variables:
         return self.shared_bytes // 4 + sum(self._reserved.get(f"{n}.words", 0) for n in ("shuffle", "reduce"))
 
     def check(self) -> None:
-        """Raise UsageError if global memory does not suffice."""
+        """Raise UsageError if global memory does not suffice, LoweringError if there is more than the arguments and these end nobody
+        knows where."""
+        if self._arrays_end is None and self.global_words:
+            raise LoweringError(f"kernel {self.kernel} needs global memory of its own, and the launch does not say where the arrays end")
         if self.global_words > self.machine.global_words:
             raise UsageError(f"kernel {self.kernel} needs {self.global_words} words of global memory, arguments included",
                              why=f"machine {self.machine.name!r} has {self.machine.global_words}",
