@@ -1,4 +1,4 @@
-"""The kernels of kernels/: compiled, lowered for `default`, run by the machine interpreter, they leave what their launch comments expect."""
+"""The kernels of kernels/, lowered for `default` and run by the machine interpreter, leave what their launch comments expect."""
 
 from __future__ import annotations
 

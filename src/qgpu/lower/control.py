@@ -1,7 +1,7 @@
 """Operations that take blocks of their own: barriers, votes, what changes memory in one step, divisions.
 
-A block that is `whole` reads and writes memory in one pass, so nothing comes between for its group; groups run it one after the other. The
-lanes of a group run it one at a time, each through a copy of its own.
+A block that is `whole` reads and writes memory in one pass, so nothing comes between for its group; groups run it one after the
+other. The lanes of a group run it one at a time, each through a copy of its own.
 """
 
 from __future__ import annotations

@@ -77,7 +77,8 @@ class _Flattener:
         callee = ins.operands[at] if at is not None else None
         function = self.module.functions.get(callee.name) if isinstance(callee, Symbol) else None
         if function is None or function.is_declaration:
-            self.refuse(ins, "calls through pointers are not supported" if isinstance(callee, Reg) else "this function is not in the file")
+            through = isinstance(callee, Reg)
+            self.refuse(ins, "calls through pointers are not supported" if through else "this function is not in the file")
             return
         if function.name in stack or len(stack) > DEPTH:
             self.refuse(ins, f"{function.short_name} calls itself; recursion is not supported")

@@ -10,8 +10,8 @@ from ..machine.description import Machine
 from ..machine.encoding import Block as MachineBlock
 from ..machine.encoding import encode, print_block
 from ..ptx.model import Kernel, Module
-from . import (allocate, control, emit, expand, fuse, hoist, induction, layout, leave_ssa, legalise, rematerialise, report, simplify, spill,
-               translate)
+from . import (allocate, control, emit, expand, fuse, hoist, induction, layout, leave_ssa, legalise, rematerialise, report,
+               simplify, spill, translate)
 from .ir import EFFECTS, Function, Op, clone, print_function
 from .flatten import flatten
 from .launch import LaunchShape, check_launch, parameter_bytes
@@ -59,7 +59,8 @@ MODES = (Mode(), Mode(weak=False), Mode(again=True), Mode(inline=False), Mode(in
          Mode(inline=False, weak=False, dense=True), Mode(weak=False, isolate=True), Mode(inline=False, weak=False, isolate=True))
 
 
-SPILLED_MODES = (Mode(), Mode(weak=False), Mode(weak=False, near=True), Mode(weak=False, dense=True), Mode(weak=False, dense=True, near=True))
+SPILLED_MODES = (Mode(), Mode(weak=False), Mode(weak=False, near=True), Mode(weak=False, dense=True),
+                 Mode(weak=False, dense=True, near=True))
 """Those that are tried again when values have gone to memory."""
 
 SPILLS = 24

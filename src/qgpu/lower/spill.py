@@ -1,7 +1,8 @@
 """Keep values in the thread's own memory where registers do not suffice.
 
-A spilled value is stored where it is made, and loaded again in front of its readers. A phi shares its slot with those of its arguments
-that are spilled too and are never needed at the same time; other arguments are stored at the end of the predecessor. Slot k of thread t is word k * threads + t, so that an address is tid * 4 and a constant.
+A spilled value is stored where it is made, and loaded again in front of its readers. A phi shares its slot with those of its
+arguments that are spilled too and are never needed at the same time; other arguments are stored at the end of the predecessor.
+Slot k of thread t is word k * threads + t, so that an address is tid * 4 and a constant.
 """
 
 from __future__ import annotations

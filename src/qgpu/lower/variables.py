@@ -1,9 +1,9 @@
 """Where variables lie: the memory map of one launch beyond its arguments.
 
-Global memory, from word 0: the arguments' arrays; initialised and other variables of `.global` and `.const`; the parameter space, if it is
-read at computed addresses; one frame a thread for `.local` variables; spill slots, one word a thread each; scratch words if
-shared memory has no room. Shared memory: static variables, the dynamic part, and at its end the words of shuffles and of barriers that
-count. Addresses of every state space are the machine's own, so conversions between them change nothing.
+Global memory, from word 0: the arguments' arrays; variables of `.global` and `.const`; one frame a thread for `.local` variables; the
+parameter space, if it is read at computed addresses, and scratch words, if shared memory has no room; spill slots, one word a
+thread each. Shared memory: static variables, the dynamic part, and at its end the words of shuffles and of barriers that count.
+Addresses of every state space are the machine's own, so conversions between them change nothing.
 """
 
 from __future__ import annotations
