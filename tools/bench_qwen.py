@@ -49,20 +49,24 @@ def prompt(n: int) -> list[int]:
 def measure(prefill, decode, tokens: int, n: int, first: float) -> dict:
     """Time one prefill of n tokens and then single tokens. prefill(ids) and decode(id) return the next id."""
     prefill(prompt(n))  # everything warm
-    start = time.perf_counter()
+    start, start_cpu = time.perf_counter(), time.process_time()
     token = prefill(prompt(n))
-    prefill_seconds = time.perf_counter() - start
+    prefill_seconds, prefill_cpu = time.perf_counter() - start, time.process_time() - start_cpu
     decode(token)
     each = []
+    start_cpu = time.process_time()
     for _ in range(tokens):
         start = time.perf_counter()
         token = decode(token)
         each.append(time.perf_counter() - start)
+    decode_cpu = (time.process_time() - start_cpu) / tokens
     each.sort()
     return {
         "load_seconds": first,
         "prefill_seconds": prefill_seconds,
+        "prefill_cpu_seconds": prefill_cpu,
         "decode_seconds": each[len(each) // 2],
+        "decode_cpu_seconds": decode_cpu,
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
 
@@ -183,7 +187,8 @@ def main() -> None:
         b = best[side]
         print(
             f"{side:7} decode {1 / b['decode_seconds']:6.2f} tokens/s   prefill {args.prompt} tokens in "
-            f"{b['prefill_seconds']:6.2f} s   peak {b['peak_bytes'] / 2**30:5.2f} GiB   load {b['load_seconds']:5.1f} s"
+            f"{b['prefill_seconds']:6.2f} s   (cpu {b['decode_cpu_seconds']:.3f} s a token, "
+            f"{b['prefill_cpu_seconds']:.2f} s)   peak {b['peak_bytes'] / 2**30:5.2f} GiB   load {b['load_seconds']:5.1f} s"
         )
     print(f"decode ratio {report['decode_ratio']:.2f}, prefill ratio {report['prefill_ratio']:.2f}")
     print(f"streaming {stream / 1e9:.1f} GB/s, of which decoding uses {100 * report['share_of_stream']:.0f} %")

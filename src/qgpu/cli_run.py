@@ -63,6 +63,9 @@ def register(commands: argparse._SubParsersAction) -> None:
 def run(options: argparse.Namespace) -> int:
     """Do what the options say. Returns the exit status; raises QgpuError."""
     machine = chosen_machine(options)
+    if options.model and options.machine is None:
+        from .runtime.model_engine import checkpoint_machine  # slow to import, and only models need it
+        machine = checkpoint_machine(options.model)
     source = open_source(options.file)
     if options.emit == "ptx":
         _no_json(options)

@@ -61,6 +61,29 @@ def test_hooks_see_the_same_values(model):
             assert same_bits(np.ascontiguousarray(mine), np.ascontiguousarray(other)), name
 
 
+@pytest.mark.parametrize("n", [512, 513, 514])
+def test_long_prompts_in_pieces(n):
+    cfg = CONFIGS["odd sizes"]
+    weights = random_weights(cfg, seed=3)
+    ids = np.random.default_rng(n).integers(0, cfg.vocab_size, n)
+    ours, theirs = new_cache(cfg), new_cache(cfg)
+    a = FastModel(cfg, weights, strict=True).forward(ids, ours)
+    assert same_bits(a, naive.forward(ids, weights, cfg, theirs, strict=True))
+    assert same_bits(ours.layers[1].state, theirs.layers[1].state)
+
+
+@pytest.mark.parametrize("n", [70, 515])
+def test_hooks_change_no_bits_without_strict_either(n):
+    cfg = CONFIGS["16/32 untied"]
+    model = FastModel(cfg, random_weights(cfg, seed=3))
+    ids = np.random.default_rng(n).integers(0, cfg.vocab_size, n)
+    seen = Recorder(lambda name: name == "unembed.hook_out")
+    logits = model.forward(ids, hook=seen)
+    assert same_bits(logits, model.forward(ids))
+    assert same_bits(np.concatenate(seen["unembed.hook_out"]), logits)
+    assert same_bits(model.forward(ids, hook=seen, last=True), model.forward(ids, last=True))
+
+
 def test_only_the_last_logits(model):
     ids = np.random.default_rng(2).integers(0, model.cfg.vocab_size, 9)
     assert same_bits(model.forward(ids, last=True), model.forward(ids)[-1:])
@@ -129,7 +152,7 @@ def test_contract_and_solve_and_linear_equal_the_definition():
 
 
 @pytest.mark.skipif(not amx.available(), reason="this processor has no bf16 tiles")
-@pytest.mark.parametrize("shape", [(32, 32, 1), (64, 96, 33), (96, 2048, 70)])
+@pytest.mark.parametrize("shape", [(32, 32, 1), (64, 96, 33), (96, 2048, 70), (77, 64, 9)])
 def test_tiles(shape):
     m, k, n = shape
     rng = np.random.default_rng(7)

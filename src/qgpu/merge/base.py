@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,12 @@ from ..qwen.weights import Weights
 
 ROWS = 4096
 """Vocabulary rows that are looked at together."""
+
+
+def wide(tensor: NDArray) -> NDArray[np.float32]:
+    """A tensor's values (bf16 bits, float16 or float32) as float32."""
+    tensor = np.asarray(tensor)
+    return decode(tensor) if tensor.dtype == np.uint16 else tensor.astype(np.float32)
 
 
 @dataclass
@@ -53,11 +59,11 @@ class Base:
         """(first row, block (n, D) float32) over the embedding, or over the output head."""
         table = self.weights.head if head else self.weights.embed
         for first in range(0, len(table), ROWS):
-            part = np.asarray(table[first:first + ROWS])
-            yield first, decode(part) if part.dtype == np.uint16 else part
+            yield first, wide(table[first:first + ROWS])
+            self.tensors.release()
 
     def token_name(self, row: int) -> str:
-        """A vocabulary row as messages name it, with its text where the tokenizer is there."""
+        """A vocabulary row as messages name it."""
         return f"vocabulary row {row}"
 
 

@@ -113,7 +113,7 @@ def write_tensors(base: Base, placed: Placed, head_scale: float, folder: Path, s
     for first in range(0, n, LAYERS_PER_SHARD):
         items = [item for i in range(first, min(first + LAYERS_PER_SHARD, n)) for item in circuit_items(base, placed, i)]
         path = writer.write(items)
-        digests["circuit"] |= {item.name: item.written_digest for item in items if item.written_digest}
+        digests["circuit"] |= {item.name: item.written_digest for item in items}
         say(f"wrote {path.name}")
     rows = machine_rows(placed, head_scale)
     for file in files:

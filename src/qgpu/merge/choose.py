@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..bf16 import round_bf16
-from ..circuit.records import code_table
+from ..circuit.records import code_of
 from ..compile.layout import constant_dims
 from ..compile.placement import Placement
 from ..errors import CheckpointError
 from ..machine.description import Machine
-from ..machine.tokens import KINDS
-from .base import Base
+from ..machine.tokens import KINDS, Token
+from .base import Base, wide
 from .survey import Survey, normalised
 
 SMALLEST_SCALE, LARGEST_SCALE = 2.0 ** -4, 8.0
@@ -43,7 +43,7 @@ def choose(base: Base, seen: Survey, m: Machine, exponent: int = 40) -> Choice:
     hidden = base.cfg.hidden_size
     silence = choose_silence(base, seen)
     taken = {d for d, _ in silence}
-    n_code = len(code_table(m)[0])
+    n_code = len(code_of(m, Token("NOP")))
     weights = 1.0 + base_norm(base)                                       # (D,)
     spare = choose_code_dims(weights, seen, taken, n_code + MOST_ONES, base)
     code, ones = order_code(spare, seen, n_code)
@@ -60,9 +60,7 @@ def choose(base: Base, seen: Survey, m: Machine, exponent: int = 40) -> Choice:
 
 def base_norm(base: Base) -> NDArray[np.float64]:
     """The final norm's stored weights (D,)."""
-    from ..bf16 import decode
-    w = np.asarray(base.weights.norm)
-    return (decode(w) if w.dtype == np.uint16 else w).astype(np.float64)
+    return wide(base.weights.norm).astype(np.float64)
 
 
 # ---- reserved dims --------------------------------------------------------------------------------------------------

@@ -19,11 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bf16 import decode
 from ..errors import CheckpointError
 from ..qwen.config import Config
 from ..qwen.weights import FullLayer, LinearLayer, layer_names
-from .base import Base
+from .base import Base, wide
 
 F64 = NDArray[np.float64]
 SLACK = 1.25
@@ -44,12 +43,6 @@ class OwnBound:
     @property
     def largest(self) -> float:
         return max((b for _, _, b in self.sublayers), default=0.0)
-
-
-def wide(tensor: NDArray) -> NDArray[np.float32]:
-    """A tensor's values as float32."""
-    tensor = np.asarray(tensor)
-    return decode(tensor) if tensor.dtype == np.uint16 else tensor.astype(np.float32)
 
 
 def row_norms(matrix: NDArray) -> F64:
@@ -76,6 +69,7 @@ def bound_own_layers(base: Base, progress: Callable[[str], None] = lambda text: 
             sublayers.append((i, what, float(bound.max())))
             total += bound
         inner = max(inner, mix_inner, mlp_inner)
+        base.tensors.release()
     # each addition to a dim is rounded: a factor of at most 1 + 2^-8 on everything before it
     return OwnBound(sublayers, total * (1 + 2.0 ** -8) ** (2 * len(base.weights.layers)), inner)
 

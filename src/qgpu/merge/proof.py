@@ -82,7 +82,6 @@ def prove_text(base: Base, placed: Placed, proof: Proof) -> None:
     scales = {float(1 + layer.norm_in[d]) for layer in layers for d in dims}
     a = layers[0].a.dense().astype(np.float64)                                     # (heads, D)
     a *= 1.0 + layers[0].norm_in.astype(np.float64)
-    most = placed.compiled.circuit.machine
     for first, rows in base.rows():
         some = rows.any(axis=1)
         proof.rows += len(rows)
@@ -121,7 +120,8 @@ def prove_text(base: Base, placed: Placed, proof: Proof) -> None:
     # the sum of decays over a chunk that text fills but for one token: one rounding for each halving that follows
     softplus = max(proof.counter_largest_a, 0.0) + 1.0
     span = float(2.0 ** np.ceil(np.log2((CHUNK - 1) * softplus + CHUNK)))
-    items = most.stages * most.lanes + 2 * most.lanes
+    m = placed.weights.machine
+    items = m.stages * m.lanes + 2 * m.lanes
     proof.counter_error = items * span * 2.0 ** -25      # half a unit in the last place of a sum below span
     if proof.counter_error > COUNT_ERROR:
         raise _refuse(base, proof.counter_row, "disturbs the item counter", f"it makes the first layer's decay {proof.counter_largest_a:.1f}")

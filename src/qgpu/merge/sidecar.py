@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bf16 import decode
 from ..circuit.records import code_table
 from ..compile.compiler import CircuitWeights
 from ..compile.placement import Placed, Placement
@@ -20,15 +19,16 @@ from ..machine.description import ARTICLE, Machine, as_dict
 from ..qwen.config import read_json
 from ..qwen.tensors import open_folder
 from ..qwen.weights import LinearLayer, Weights
+from .base import wide
 
 NAME = "qgpu_circuit.json"
 AGAIN = "merge the model again"
 FORMAT = 1
-MATRICES = {"qkv": "qkv", "z": "z", "a": "a", "b": "b", "out": "out"}
+MATRICES = ("qkv", "z", "a", "b", "out")
 
 
 def describe(placed: Placed, base_vocabulary: int, digests: dict[str, str]) -> dict:
-    """The sidecar of a placed circuit. digests: name -> sha256 of its tensors that are not zero."""
+    """The sidecar of a placed circuit. digests: name -> sha256 of its tensors, "" for those that are zero."""
     w = placed.weights
     layers = []
     for layer in w.layers:
@@ -75,7 +75,7 @@ class Sidecar:
                 raise CheckpointError(f"layer {i} is not a circuit layer", where=str(self.path), fix=AGAIN)
             layers.append(read_layer(w, facts, m.hidden))
         codes = np.asarray(code_table(m), np.int8)
-        rows = decode(np.asarray(model.embed[self.first:self.first + self.tokens]))     # (M, D)
+        rows = wide(model.embed[self.first:self.first + self.tokens])     # (M, D)
         if rows.shape[0] != len(codes) or not np.array_equal(rows[:, list(p.code)], codes * np.float32(p.scale)):
             raise CheckpointError("the machine's embedding rows are not its tokens' codes", where=str(self.path.parent), fix=AGAIN)
         return CircuitWeights(m, layers, codes, list(p.code), [*p.constants, *p.ones], [d for d, _ in p.silence])
@@ -84,14 +84,10 @@ class Sidecar:
     def _check_digests(self) -> None:
         tensors = open_folder(self.path.parent)
         for name, wanted in self.digests.items():
-            if hashlib.sha256(np.ascontiguousarray(tensors.get(name))).hexdigest() != wanted:
+            tensor = tensors.get(name)
+            if tensor.any() if not wanted else hashlib.sha256(np.ascontiguousarray(tensor)).hexdigest() != wanted:
                 raise CheckpointError(f"tensor {name} is damaged", where=str(tensors.entries[name].path),
                                       why="its digest is not the one that the merge recorded", fix=AGAIN)
-
-
-def wide(tensor: NDArray) -> NDArray[np.float32]:
-    """A tensor's values as float32."""
-    return decode(np.asarray(tensor)) if tensor.dtype == np.uint16 else np.asarray(tensor, np.float32)
 
 
 def nonzeros(matrix: NDArray[np.uint16]) -> Coo:
@@ -109,7 +105,7 @@ def read_layer(w: LinearLayer, facts: dict, hidden: int) -> CompiledLayer:
     low, high = np.zeros(hidden, np.float32), np.zeros(hidden, np.float32)
     dims, lows, highs = facts["ranges"]
     low[dims], high[dims] = lows, highs
-    matrices = {name: nonzeros(getattr(w, field)) for name, field in MATRICES.items()}
+    matrices = {name: nonzeros(getattr(w, name)) for name in MATRICES}
     return CompiledLayer(**matrices, conv=wide(w.conv), a_log=wide(w.a_log), dt_bias=wide(w.dt_bias), norm_in=wide(w.input_norm),
                          head_kinds=facts["head_kinds"], units=facts["units"], low=low, high=high,
                          head_notes=facts.get("head_notes", []), groups=facts.get("groups", {}), peak=facts.get("peak", 0))

@@ -25,9 +25,9 @@ WIDTHS = {"BF16": 2, "F16": 2, "F32": 4}
 
 @dataclass
 class Item:
-    """One tensor to write: bytes of `source`, then those of `extra`; or `zeros`.
+    """One tensor to write: bytes of `source`, then those of `extra`; zeros where it has neither.
 
-    dtype: as safetensors names it. digest: of the source's bytes, once written.
+    dtype: as safetensors names it. digest: sha256 of the source's bytes, once written; written_digest: of `extra` alone.
     """
 
     name: str

@@ -43,8 +43,8 @@ def available() -> bool:
 
 
 def fits(weight: NDArray) -> bool:
-    """Whether a weight matrix (m, K) divides into tiles."""
-    return weight.shape[0] % ROWS == 0 and weight.shape[1] % DEEP == 0
+    """Whether tiles are worth it for a weight matrix (m, K). A row's sum does not depend on how many rows there are."""
+    return weight.shape[0] >= ROWS and weight.shape[1] % DEEP == 0
 
 
 def pack(x: F32) -> NDArray[np.uint32]:
@@ -62,7 +62,13 @@ def pack(x: F32) -> NDArray[np.uint32]:
 
 def linear(tiles: NDArray[np.uint32], weight: NDArray[np.uint16], out: F32) -> None:
     """out = x W^T, unrounded. tiles: packed x (n, K), weight: (m, K) C-contiguous, out: (n, m) float32."""
-    _linear(weight.ctypes.data, tiles, _layout(), out.shape[0], out)
+    _linear(weight.ctypes.data, tiles, _layout(), out.shape[0], out)  # whole steps of 32 rows
+    rest = weight.shape[0] % ROWS
+    if rest:
+        last, part = np.zeros((ROWS, weight.shape[1]), np.uint16), np.empty((out.shape[0], ROWS), np.float32)
+        last[:rest] = weight[-rest:]
+        _linear(last.ctypes.data, tiles, _layout(), out.shape[0], part)
+        out[:, -rest:] = part[:, :rest]
 
 
 def _layout() -> NDArray[np.uint8]:

@@ -68,6 +68,14 @@ class Arithmetic:
             lanes = lanes + a[..., :, None, k : k + LANES] * b[..., None, :, k : k + LANES]
         return _fold(lanes)[..., 0]
 
+    def chunked_rule(self, q: F32, k: F32, v: F32, beta: F32, decay: F32, state: F32) -> tuple[F32, F32] | None:
+        """An arithmetic's own chunked delta rule, or None for the definition in :mod:`qgpu.qwen.delta`.
+
+        q, k: (n, Hk, Dk) not yet normalised, v: (n, Hv, Dv), beta, decay: (n, Hv), state: (Hv, Dk, Dv) ->
+        (n, Hv, Dv) not yet rounded, and the new state.
+        """
+        return None
+
     def solve(self, system: F32, right: F32) -> F32:
         """X with (I + strictly lower part of system) X = right, by forward substitution.
 

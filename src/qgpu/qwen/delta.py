@@ -90,6 +90,9 @@ def delta_rule(
     q, k: (n, Hk, Dk), v: (n, Hv, Dv), beta, decay: (n, Hv) -> (n, Hv, Dv), float32, not yet rounded.
     recurrent: token by token; otherwise in chunks of 64, which rounds differently (so does transformers).
     """
+    if not recurrent and (own := ar.chunked_rule(q, k, v, beta, decay, cache.state)):
+        out, cache.state = own
+        return out
     group = v.shape[1] // k.shape[1]
     q, k = l2_norm(q, ar), l2_norm(k, ar)  # (n, Hk, Dk)
     root = k.shape[2] ** 0.5

@@ -5,7 +5,8 @@ the strict naive forward bit for bit. Two things depart from that in a prefill u
 with AMX the large products go through its tiles, which add in another (fixed) order, and the chunked delta rule takes
 denormal numbers as zero.
 
-With a hook the naive functions run, on this arithmetic: the same bits, and every value passes by.
+With a hook the naive functions run, on this arithmetic: the same bits, and every value passes by. More than 512 tokens
+are taken 512 at a time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from qgpu.qwen.arithmetic import LANES, Arithmetic
 from qgpu.qwen.attention import rotary_table, rotate
 from qgpu.qwen.cache import Cache, FullCache, LinearCache, new_cache
 from qgpu.qwen.config import Config
+from qgpu.qwen.delta import CHUNK
 from qgpu.qwen.elementary import exp
 from qgpu.qwen.hooks import Hook
 from qgpu.qwen.weights import FullLayer, LinearLayer, Weights
@@ -30,12 +32,22 @@ PREFILL = 512  # tokens at a time; a multiple of the delta rule's 64, so that it
 AMX_TOKENS = 8  # from this many tokens on the tiles are worth filling
 
 
+def in_pieces(ids: NDArray) -> list[NDArray]:
+    """ids, PREFILL at a time. Every piece but the last is a multiple of the delta rule's 64, and a last piece of one
+    token, which would take the recurrent rule, gets 64 more from the one before it."""
+    ends = list(range(PREFILL, len(ids), PREFILL))
+    if ends and len(ids) - ends[-1] == 1:
+        ends[-1] -= CHUNK
+    return np.split(ids, ends)
+
+
 @dataclass(frozen=True)
 class FastArithmetic(Arithmetic):
-    """The strict order in Numba. tiles: large products may go through AMX instead."""
+    """The strict order in Numba. tiles: large products may go through AMX instead. flush: see ``chunk``."""
 
     strict: bool = True
     tiles: bool = False
+    flush: bool = False
 
     def contract(self, a: F32, b: F32) -> F32:
         """As Arithmetic.contract, strict."""
@@ -45,6 +57,14 @@ class FastArithmetic(Arithmetic):
         out = np.empty((a.shape[0], a.shape[1], b.shape[1]), np.float32)
         kernels.contract_f32(a.ctypes.data, b.ctypes.data, a.shape[2], out)
         return out.reshape(*shape, a.shape[1], b.shape[1])
+
+    def chunked_rule(self, q: F32, k: F32, v: F32, beta: F32, decay: F32, state: F32) -> tuple[F32, F32]:
+        """The definition's chunked rule as one kernel."""
+        out, state = np.empty(v.shape, np.float32), np.array(state)
+        scale = np.float32(1.0 / k.shape[2] ** 0.5)
+        arrays = (np.ascontiguousarray(x) for x in (q, k, v, beta, decay))
+        chunk.delta_chunks(*arrays, scale, state, False, self.flush, out)
+        return out, state
 
     def solve(self, system: F32, right: F32) -> F32:
         """As Arithmetic.solve, strict."""
@@ -105,7 +125,7 @@ class FastModel:
 
     def __post_init__(self) -> None:
         bf16 = self.cfg.dtype == "bfloat16"
-        self.ar = FastArithmetic(bf16=bf16, tiles=bf16 and not self.strict and amx.available())
+        self.ar = FastArithmetic(bf16, tiles=bf16 and not self.strict and amx.available(), flush=not self.strict)
         self.small = [self._prepare(layer) for layer in self.weights.layers]
         self.norm = self._scale(self.weights.norm)
         self.eps = np.float32(self.cfg.rms_norm_eps)
@@ -131,16 +151,14 @@ class FastModel:
         """Logits after each of n tokens: (n, vocab) float32, or (1, vocab) with ``last``. ``cache`` is updated."""
         ids = np.asarray(ids, np.int64).reshape(-1)
         cache = new_cache(self.cfg) if cache is None else cache
+        pieces = in_pieces(ids)
         if hook is not None:
-            return naive.forward(ids, self.weights, self.cfg, cache, hook=hook, last=last, ar=self.ar)
-        parts = []
-        starts = range(0, len(ids), PREFILL)
-        for start in starts:
-            h = self._layers(ids[start : start + PREFILL], cache)  # (n, D)
-            if last:
-                parts = [h[-1:]] if start == starts[-1] else []
-            else:
-                parts.append(h)
+            logits = [
+                naive.forward(piece, self.weights, self.cfg, cache, hook=hook, last=last, ar=self.ar) for piece in pieces
+            ]
+            return logits[-1] if last else np.concatenate(logits)
+        streams = [self._layers(piece, cache) for piece in pieces]  # (up to PREFILL, D) each
+        parts = [streams[-1][-1:]] if last else streams
         x = self._rms(np.concatenate(parts), self.norm)  # (n, D)
         return self.ar.linear(x, self.weights.head)  # (n, vocab)
 
@@ -193,8 +211,8 @@ class FastModel:
         if cache.started and n == 1:
             elementwise.delta_step(q[0], k[0], v[0], beta[0], decay[0], np.float32(root), cache.state, ar.bf16, o[0])
         else:
-            scale, flush = np.float32(1.0 / root), not self.strict
-            chunk.delta_chunks(q, k, v, beta, decay, scale, cache.state, ar.bf16, flush, o)
+            scale = np.float32(1.0 / root)
+            chunk.delta_chunks(q, k, v, beta, decay, scale, cache.state, ar.bf16, ar.flush, o)
         cache.started = True
         rows = o.reshape(-1, cfg.linear_value_head_dim)  # (n Hv, Dv)
         y = np.empty_like(rows)

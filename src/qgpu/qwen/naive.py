@@ -46,7 +46,8 @@ def linear_layer(
 
     h: (n, D) float32 holding bf16 numbers (in a bf16 model) -> (n, D), likewise. ``cache`` is updated; None stands for
     an empty one. One token onto a started cache takes the recurrent rule, anything else the chunked rule, as in
-    transformers. ``ar`` may bring another arithmetic than the config's own. Hooks get ``{name}.`` before the names below ``blocks.{i}.``. Weights may be bf16 bits or float32.
+    transformers. Hooks get ``{name}.`` before the names below ``blocks.{i}.``. Weights may be bf16 bits or float32.
+    ``ar`` may bring another arithmetic than the config's own.
     """
     ar, tap = ar or arithmetic(cfg, strict), Tap(hook, f"{name}." if name else "")
     cache = new_linear_cache(cfg) if cache is None else cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import mmap
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +63,14 @@ class Tensors:
         size = math.prod(entry.shape) * dtype.itemsize
         raw = self._files[entry.path][entry.start : entry.start + size]
         return raw.view(dtype).reshape(entry.shape)
+
+
+    def release(self) -> None:
+        """Let the system take back the pages that were read; they are read again when used."""
+        for file in self._files.values():
+            mapped = getattr(file, "_mmap", None)
+            if mapped is not None and hasattr(mapped, "madvise") and hasattr(mmap, "MADV_DONTNEED"):
+                mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def open_folder(folder: str | Path) -> Tensors:
