@@ -46,6 +46,7 @@ def register(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--shared-bytes", metavar="N", type=count, help="bytes of dynamic shared memory")
     parser.add_argument("--arg", metavar="VALUE", action="append", help="one argument, in parameter order; may be repeated")
     parser.add_argument("--check", action="store_true", help="compare every token and the memory with the reference interpreters")
+    parser.add_argument("--race-check", action="store_true", help="first look for races on the reference interpreter, by barrier epochs")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else on standard output")
     parser.add_argument("--engine", choices=("sparse", "dense"), default="sparse", help="how the layers are computed; same bits")
     parser.add_argument("--model", metavar="DIR", help="run a checkpoint that qgpu export wrote, through Qwen's own forward pass; slow; or one that qgpu merge wrote")
@@ -55,7 +56,7 @@ def register(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--frontend", metavar="NAME", help="CUDA compiler: zig, clang, nvcc or nvrtc (default: the first that is there)")
     parser.add_argument("--max-tokens", metavar="N", type=count, default=MAX_TOKENS,
                         help=f"stop a launch after so many generated tokens (default {MAX_TOKENS})")
-    parser.add_argument("--steps", metavar="N", type=count, help="with --check: PTX instructions that the reference interpreter may run")
+    parser.add_argument("--steps", metavar="N", type=count, help="with --check or --race-check: PTX instructions that the reference interpreter may run")
     add_machine_option(parser, None, "the model's, or the smallest preset that takes the launch")
     parser.set_defaults(action=run)
 
@@ -86,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         result = launch(source, spec.kernel, spec.grid, spec.block, spec.args, check=options.check, model=options.model, full=options.full,
                         engine=options.engine, machine=machine, frontend=options.frontend, max_tokens=options.max_tokens,
-                        max_steps=options.steps, progress=progress, shared_bytes=spec.shared_bytes)
+                        max_steps=options.steps, progress=progress, shared_bytes=spec.shared_bytes, race_check=options.race_check)
     except (CheckError, FaultError) as error:
         failed, result = error, getattr(error, "result", None)
         if result is None:

@@ -161,6 +161,15 @@ def test_threads_of_one_warp_see_cudas_warp_size():
         assert a.tolist() == [32] * 4
 
 
+def test_races_are_judged_before_the_launch(engines):
+    a = np.arange(80, dtype=np.int32)
+    with pytest.raises(FaultError, match="race: global 4-byte") as e:
+        qgpu.launch("__global__ void sum(int *a) { a[0] += threadIdx.x; }\n", None, 1, 40, [a], race_check=True)
+    assert "thread (" in str(e.value) and engines == [] and (a == np.arange(80)).all()
+    qgpu.launch(REVERSE, None, 2, 40, [a], shared_bytes=160, race_check=True)
+    assert a[0] == 39 and engines == ["default"]
+
+
 BAD = """__global__ void bad(int *a, int far)
 {
     if (blockIdx.y == 1 && threadIdx.x >= 37)

@@ -98,8 +98,13 @@ def why_endless(ready: Prepared, arguments: Sequence[Argument], max_steps: int |
     return ""
 
 
+def check_races(ready: Prepared, arguments: Sequence[Argument], max_steps: int | None = None) -> None:
+    """Run the launch on the PTX interpreter, which judges by barrier epochs. Raises FaultError where two accesses race."""
+    run_reference(ready, arguments, max_steps, races=True)
+
+
 def run_reference(ready: Prepared, arguments: Sequence[Argument], max_steps: int | None, *,
-                  machine_addresses: bool = False) -> list[np.ndarray | None]:
+                  machine_addresses: bool = False, races: bool = False) -> list[np.ndarray | None]:
     """The arrays after the launch as the PTX interpreter has them; None for scalars and structures.
 
     Its arrays lie far apart, so that an access beyond one of them is seen; machine_addresses: where the machine has them.
@@ -115,6 +120,6 @@ def run_reference(ready: Prepared, arguments: Sequence[Argument], max_steps: int
     warp_size = CUDA_WARP if ready.threads <= ready.machine.warp_size else ready.machine.warp_size
     outcome = reference_launch(ready.module, ready.kernel.name, ready.grid, ready.block, given,
                                max_steps=MAX_STEPS if max_steps is None else max_steps, bases=bases, warp_size=warp_size,
-                               shared_bytes=ready.shared_bytes)
+                               shared_bytes=ready.shared_bytes, races=races)
     return [np.frombuffer(bytes(data), a.dtype.newbyteorder("<")).reshape(a.shape) if data is not None else None
             for a, data in zip(arguments, outcome.arrays)]

@@ -17,7 +17,7 @@ from ..lower import Program
 from ..machine.description import Machine
 from ..machine.tokens import Vocabulary
 from .arguments import Argument
-from .check import Check, check_memory, check_tokens, explain_trap, why_endless
+from .check import Check, check_memory, check_races, check_tokens, explain_trap, why_endless
 from .engine_api import Engine
 from .generate import MAX_TOKENS, generate
 from .launchfile import dimensions
@@ -59,7 +59,7 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
            block: int | Sequence[int] = (1, 1, 1), args: Sequence[Argument] = (), *, check: bool = False,
            model: str | Path | None = None, engine: str | Engine = "sparse", machine: Machine | None = None,
            frontend: str | None = None, max_tokens: int = MAX_TOKENS, max_steps: int | None = None,
-           progress: Progress | None = None, full: bool = False, shared_bytes: int = 0) -> LaunchResult:
+           progress: Progress | None = None, full: bool = False, shared_bytes: int = 0, race_check: bool = False) -> LaunchResult:
     """Run a kernel on the model.
 
     source:     CUDA or PTX text (it has a line break or brace), or the path of a .cu or .ptx file.
@@ -77,6 +77,7 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
     max_steps:  instructions that the PTX interpreter may run for the check.
     full:       with a merged model, run its own layers too and choose each token over the whole vocabulary; the same tokens.
     shared_bytes: dynamic shared memory.
+    race_check: run the launch on the PTX interpreter first, and stop where two accesses race.
 
     Raises QgpuError: UsageError, FrontEndError, PtxError, UnsupportedError, LoweringError before the launch; FaultError for a
     launch that goes wrong, CheckError for one that differs from the reference. Both of these carry the LaunchResult so far
@@ -96,6 +97,8 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
     refuse_shared_memory(args)
     arguments = [a if isinstance(a, np.ndarray) else int(a) for a in args]
     ready = prepare(opened, kernel, dimensions(grid, "grid"), dimensions(block, "block"), arguments, machine, frontend, shared_bytes)
+    if race_check:
+        check_races(ready, arguments, max_steps)
     with progress.waiting(f"preparing the layers of machine {ready.machine.name}") if progress else nullcontext():
         runner = make_engine(ready.machine, engine, model, full)
     ids = list(ready.setup)
