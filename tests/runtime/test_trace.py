@@ -45,7 +45,8 @@ def test_meanings(stream):
     text = [r["meaning"] for r in found]
     for expected in (
             "a value = 5000", "global word 2 (address 520) becomes 5000", "5 threads in 2 warps, 1 of them in the last",
-            "warp 0 starts, threads 0 to 3", "the grid has 1 thread blocks along y", "the thread block's index along z becomes 0", "block 0 runs for lanes 0, 1, 2, 3 of warp 0",
+            "warp 0 starts, threads 0 to 3",
+            "the grid has 1 thread blocks along y", "the thread block's index along z becomes 0", "block 0 runs for lanes 0, 1, 2, 3 of warp 0",
             "stage 2 result of lane 1 (thread 1), register r1 = 516", "stage 3 result of lane 2 (thread 2), register r2 = 5000",
             "block 1 runs for lanes 0, 3 of warp 0, k.cu:9; lanes 1, 2 go on to block 2; lanes 0, 3 branch to block 1",
             "bits 0 to 10 of store data of lane 3 (thread 3); more follow",

@@ -69,7 +69,7 @@ class DenseEngine:
     kind = "dense"
 
     def __init__(self, weights: CircuitWeights, *, compiled: bool = True) -> None:
-        self.weights = weights
+        self.weights, self.machine = weights, weights.machine
         self.config = circuit_model_config(weights)
         self._fast = FastModel(self.config, bf16_weights(weights), strict=True) if compiled else None
         self._layers = [] if compiled else [dense_layer(weights.machine, layer) for layer in weights.layers]

@@ -26,7 +26,7 @@ class SparseEngine:
 
     def __init__(self, weights: CircuitWeights) -> None:
         self.weights = c = weights
-        m = c.machine
+        self.machine = m = c.machine
         plan = build_plan(m, c.layers, c.constants)
         self.plan = plan
         self._layer_units = np.asarray(plan.layer_units, np.int32)

@@ -88,7 +88,7 @@ class FullEngine:
     kind = "full"
 
     def __init__(self, merged: Merged, cache: Cache) -> None:
-        self.merged, self.cache = merged, cache
+        self.merged, self.machine, self.cache = merged, merged.machine, cache
 
     def feed(self, ids: Sequence[int]) -> int:
         """Consume machine token ids; the machine token that comes next. Raises FaultError where a text token does."""
@@ -160,7 +160,7 @@ class Conversation:
         return out
 
     def engine(self) -> "SparseEngine | FullEngine":
-        """The machine, for one launch: `qgpu.launch(..., engine=conversation.engine(), machine=merged.machine)`."""
+        """The machine, for one launch: `qgpu.launch(..., engine=conversation.engine())`."""
         if self.full:
             return FullEngine(self.merged, self._whole(self.cache.copy()))
         if self._skipping is None:

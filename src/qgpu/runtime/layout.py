@@ -69,7 +69,8 @@ def place(arguments: Sequence[Argument], machine: Machine, alignments: Sequence[
     """Lay the arrays out in order from word 0.
 
     alignments: bytes that each argument's start must be a multiple of, beside its element size (0 or 1: no wish).
-    by_value: arguments (from 0) that are a structure's bytes, which take no memory. Raises UsageError where they exceed the machine's global memory, saying how many words are needed.
+    by_value: arguments (from 0) that are a structure's bytes, which take no memory.
+    Raises UsageError where the arrays exceed the machine's global memory, saying how many words are needed.
     """
     placed, values, at = [], [], 0
     for index, argument in enumerate(arguments):

@@ -120,7 +120,8 @@ class Narrator:
 
     def _mem(self, token: Token) -> str:
         m, word = self.machine, token.fields[0]
-        space, number, base = ("global", word, m.global_base) if word < m.global_words else ("shared", word - m.global_words, m.shared_base)
+        space, number, base = \
+            ("global", word, m.global_base) if word < m.global_words else ("shared", word - m.global_words, m.shared_base)
         text = f"{space} word {number} (address {base + 4 * number}) becomes {self._number()}" + self._in_place("mem", ", stored by lane {}")
         self.value = 0
         return text
@@ -201,7 +202,8 @@ class Narrator:
             target = self._field(field)
             for lane in lanes:
                 self.targets[self.warp][self.group][lane] = target
-            does = f"vote{'s' * (len(lanes) == 1)} {o - 1} and go{'es' * (len(lanes) == 1)} on" if vote else one if len(lanes) == 1 else more
+            alone = len(lanes) == 1
+            does = f"vote{'s' * alone} {o - 1} and go{'es' * alone} on" if vote else one if alone else more
             moved.append(f"{_lanes(lanes)}{self._of_group()} {does} to {self._place(target)}")
         return moved
 
