@@ -37,7 +37,7 @@ class Machine:
     lanes: threads that run in one pass. groups: of `lanes` threads, in a warp. warps: in a thread block.
     registers: per lane, beside register 0. register_classes: 0 (a port for each operand) or 3 (a port for each class).
     stages: instructions in a block. blocks: program ROM. global_words, shared_words: 32-bit words.
-    chunk_bits: bits of a value that one token carries. stage_*: stages (from 1) that have that unit.
+    chunk_bits: bits of a value that one token carries. stage_*: stages (from 1) that have that unit; those beyond the last are ignored.
     hidden, heads, head_dim: shape of the Qwen3.5 layers that carry it; max_layers: most of them, the empty attention layer of
     an exported checkpoint included.
     """
@@ -204,9 +204,8 @@ class Machine:
         need(1 <= self.global_words <= 1 << 14, "global_words", "1 to 16384 words are supported")
         need(0 <= self.shared_words <= 1 << 14, "shared_words", "0 to 16384 words are supported")
         for unit in ("load", "mul", "shift", "bits", "mulhi"):
-            need(all(1 <= s <= self.stages for s in getattr(self, f"stage_{unit}")), f"stage_{unit}",
-                 f"stages are numbered 1 to {self.stages}")
-        need(len(self.stage_load) > 0, "stage_load", "some stage must load")
+            need(all(1 <= s <= 6 for s in getattr(self, f"stage_{unit}")), f"stage_{unit}", "stages are numbered from 1")
+        need(any(s <= self.stages for s in self.stage_load), "stage_load", "some stage must load")
         need(4 <= self.chunk_bits <= 16 and self.chunks <= 4, "chunk_bits", "a value must fit four tokens")
         need(max(b + w for b, w in self.operand_fields().values()) <= WORD, "stages", "operand word exceeds 32 bits")
         need(all(b + w <= WORD for _, b, w in self.header_fields.values()), "stages", "header words exceed 32 bits")
