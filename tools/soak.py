@@ -172,8 +172,9 @@ def soak(stream: Stream, state: dict, positions: int, path: Path | None = None, 
             state["programs"] += 1
             state["setup_tokens"] += len(job.setup)
             state["resets"] += job.reset
-        except LoweringError:
+        except LoweringError as e:
             state["left_out"] += 1
+            tell(f"seed {seed} left out: {e.what}")
         except (Mismatch, QgpuError) as e:
             wrong = f"{type(e).__name__}: {e}"
             state["mismatches"].append({"seed": seed, "position": state["positions"], "what": wrong})
