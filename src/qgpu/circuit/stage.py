@@ -39,7 +39,7 @@ def store_bus(c: Circuit, m: Machine) -> StoreBus:
     with c.scope("store"):
         return StoreBus([c.bits(f"data{lane}.", WORD) for lane in range(m.lanes)],
                         [c.bits(f"word{lane}.", m.window_bits - 1) for lane in range(m.lanes)],
-                        [c.signal(f"bad_addresses{s}", 0, 256) for s in range(1, m.stages + 1)])
+                        [c.signal(f"bad_addresses{s}", 0, 128) for s in range(1, m.stages + 1)])
 
 
 def build_stage(c: Circuit, m: Machine, rec: Records, front: Front, number: int,
