@@ -70,10 +70,10 @@ def build_front(c: Circuit, m: Machine, rec: Records) -> Front:
     """Everything before the stages."""
     kind = rec.kind
     with c.scope("front"):
-        place = build_place(c, m, rec)
-        count = item_counter(c, m, rec, kind["EXEC"] + kind["NEXT"])
         run = c.signal("run")
         c.unit(kind["EXEC"] + kind["NEXT"], 1, run, "a block runs")
+        place = build_place(c, m, rec, run)
+        count = item_counter(c, m, rec, kind["EXEC"] + kind["NEXT"])
         rom = Rom(c, m, rec, place, run)
         header = read_header(c, m, rom)
         before = previous_header(c, header, run)

@@ -14,15 +14,17 @@ def address(bits: list, number: int) -> list[Form]:
 
 
 def latch(c: Circuit, name: str, write: Form, bits: list, note: str, *, tap: int = 0, value_tap: int | None = None,
-          names=None) -> list[Signal]:
+          names=None, after: tuple[Signal, ...] = ()) -> list[Signal]:
     """A one-row store: rewritten with `bits` where `write` is 1, read at every token. Returns the signals read.
 
     tap: conv tap of key and values (1: what was so at the token before); value_tap, if given, of the values alone.
+    after: signals that must be complete first; it keeps a store that is rewritten often out of the first layer, whose norm is
+    not the exact one of the others in a merged model.
     """
     outs = [c.signal(n) for n in (names or [f"{name}.{k}" for k in range(len(bits))])]
     c.add_head(MemoryHead(c._full(name), {0: Form.of(write)}, {0: Form.of(1)}, [Form.of(b) for b in bits],
                           [Form.of(1)] * len(bits), [((s, 1),) for s in outs], note, key_tap=tap,
-                          value_tap=tap if value_tap is None else value_tap))
+                          value_tap=tap if value_tap is None else value_tap, after=after))
     return outs
 
 

@@ -41,24 +41,25 @@ class Place:
     after_block: list[Signal]
 
 
-def build_place(c: Circuit, m: Machine, rec: Records) -> Place:
-    """Latches of the control records."""
+def build_place(c: Circuit, m: Machine, rec: Records, run_now: Signal) -> Place:
+    """Latches of the control records. run_now: 1 at EXEC and NEXT; no latch sits in its layer or below."""
+    ready = (run_now,)
     kind, field = rec.kind, rec.field
     state = latch(c, "warp", kind["WARP"], field["WARP", "warp"] + field["WARP", "parked"] + field["WARP", "first"],
-                  "current warp, and whether a warp of this round is parked, whether this is the first round")
+                  "current warp, and whether a warp of this round is parked, whether this is the first round", after=ready)
     warp, parked, first = state[:m.warp_bits], state[-2], state[-1]
     config = latch(c, "config", kind["CONFIG"],
                    field["CONFIG", "last_warp"] + field["CONFIG", "last_group"] + field["CONFIG", "missing"],
-                   "last warp, its last group, that group's missing lanes")
+                   "last warp, its last group, that group's missing lanes", after=ready)
     last_warp = config[:m.warp_bits]
     last_group, missing = config[m.warp_bits:m.warp_bits + m.group_bits], config[m.warp_bits + m.group_bits:]
     is_last_warp = c.signal("is_last_warp")
     c.equal(binary(warp) - binary(last_warp), 0, is_last_warp, "current warp is the last")
     control = Form.total(kind[k] for k in ("PARK", "WARP", "INIT", "BLOCK", "CONFIG"))
     run = kind["EXEC"] + kind["NEXT"]
-    running = latch(c, "running", run + control, [run], "a block is being run or its results sent")[0]
-    block = latch(c, "block", kind["EXEC"], field["EXEC", "block"], "current block of the program")
-    group, written, beyond, at_last = build_group(c, m, rec, last_group)
+    running = latch(c, "running", run + control, [run], "a block is being run or its results sent", after=ready)[0]
+    block = latch(c, "block", kind["EXEC"], field["EXEC", "block"], "current block of the program", after=ready)
+    group, written, beyond, at_last = build_group(c, m, rec, last_group, ready)
     after_control = c.signal("after_control")
     c.unit(kind["PARK"] + kind["WARP"], 1, after_control, "the token before was PARK or WARP", tap=1)
     index, following, is_last, after_block = [], [], [], []
@@ -80,7 +81,7 @@ def build_place(c: Circuit, m: Machine, rec: Records) -> Place:
                  at_last, missing, index, following, is_last, after_control, after_block)
 
 
-def build_group(c: Circuit, m: Machine, rec: Records, last_group: list[Signal]):
+def build_group(c: Circuit, m: Machine, rec: Records, last_group: list[Signal], ready: tuple[Signal, ...]):
     """Current group; the group whose targets change: the one before at EXEC and NEXT, else the current one."""
     kind, field = rec.kind, rec.field
     beyond, at_last = c.signal("beyond"), c.signal("at_last")
@@ -89,7 +90,7 @@ def build_group(c: Circuit, m: Machine, rec: Records, last_group: list[Signal]):
         return [], [], beyond, at_last
     given = kind["NEXT"] + kind["INIT"]
     write = Form.total(kind[k] for k in ("WARP", "INIT", "EXEC", "NEXT"))
-    group = latch(c, "group", write, [all_of(given, b) for b in field["NEXT", "group"]], "current group")
+    group = latch(c, "group", write, [all_of(given, b) for b in field["NEXT", "group"]], "current group", after=ready)
     before = c.bits("group_before", m.group_bits)
     written = c.bits("written_group", m.group_bits)
     run = kind["EXEC"] + kind["NEXT"]
