@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from ..bf16 import encode
 from ..compile.compiler import CircuitWeights
 from ..compile.export import attention_tensors, circuit_config, layer_tensors
-from ..compile.tensors import CONST_DIMS, SCALE, CompiledLayer, Coo
-from ..machine.description import WORD, Machine
+from ..compile.memory_map import memory_head, read_words
+from ..compile.tensors import SCALE, CompiledLayer, Coo
+from ..machine.description import Machine
 from ..qwen.cache import Cache, new_cache
 from ..qwen.config import Config, from_dict
 from ..qwen.fast import FastModel
@@ -73,8 +74,7 @@ class DenseEngine:
         self._fast = FastModel(self.config, bf16_weights(weights), strict=True) if compiled else None
         self._layers = [] if compiled else [dense_layer(weights.machine, layer) for layer in weights.layers]
         self._embedding = weights.embedding()
-        self._memory = next((i, h) for i, layer in enumerate(weights.layers)
-                            for h, kind in enumerate(layer.head_kinds) if kind.endswith(".memory"))
+        self._memory = memory_head(layer.head_kinds for layer in weights.layers)
         self.reset()
 
     def reset(self) -> None:
@@ -114,5 +114,4 @@ class DenseEngine:
     def read_global(self, words: int) -> list[int]:
         """Global memory's first words, 32-bit unsigned, from the recurrent state of one of its heads."""
         layer, h = self._memory
-        state = self.cache.layers[layer].state[h]
-        return [sum(int(round(float(state[w, CONST_DIMS + k]) / SCALE)) << k for k in range(WORD)) for w in range(words)]
+        return read_words(self.cache.layers[layer].state[h], words, SCALE)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..compile.compiler import CircuitWeights
+from ..compile.memory_map import memory_head, read_words
 from ..errors import FaultError
-from ..machine.description import WORD
 from .kernel import run, step
 from .plan import build_plan
 
@@ -52,8 +52,8 @@ class SparseEngine:
         self._keys, self._key_ids = keys[order], order.astype(np.int64)
         self._x = np.zeros(m.hidden, np.float32)
         self._delta = np.zeros((1 << 17, 2), np.float64)
-        self._global = [i for i, (layer, h) in enumerate(plan.where)
-                        if c.layers[layer - 1].head_kinds[h].endswith(".memory")][0]
+        layer, head = memory_head(layer.head_kinds for layer in c.layers)
+        self._global = plan.where.index((layer + 1, head))
         self.reset()
 
     def reset(self) -> None:
@@ -74,9 +74,9 @@ class SparseEngine:
     def feed(self, ids: Sequence[int]) -> int:
         """Consume token ids (at least one); the id that the model writes next. Raises FaultError where it writes none."""
         ids = np.asarray(ids, np.int64)
-        found = run(ids, True, self._embedding, self._code_dims, self._keys, self._key_ids, self._x, self._delta,
+        found = run(ids, self._embedding, self._code_dims, self._keys, self._key_ids, self._x, self._delta,
                     self._history, self._slot, self._kept, self.seen, self._states, self._unit_part, self._memory_part,
-                    self._layer_units, self._layer_heads, ids)
+                    self._layer_units, self._layer_heads)
         self.seen += len(ids)
         if found < 0:
             raise FaultError("the layers' output is no token's code", where=f"position {self.seen - 1}",
@@ -96,5 +96,4 @@ class SparseEngine:
 
     def read_global(self, words: int) -> list[int]:
         """Global memory's first words, 32-bit unsigned, from the recurrent state of one of its heads."""
-        state = self._states[self._global]
-        return [sum(int(state[w, 2 + k]) << k for k in range(WORD)) for w in range(words)]
+        return read_words(self._states[self._global], words, 1)

@@ -16,19 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compile.compiler import CircuitWeights
+from ..compile.memory_map import memory_head, read_words
+from ..compile.tensors import SCALE
 from ..engine.sparse import SparseEngine
 from ..errors import FaultError, UsageError
-from ..machine.description import WORD, Machine
+from ..machine.description import Machine
 from ..qwen import Model, Sampling, load as load_model
 from ..qwen.cache import Cache, LinearCache, new_linear_cache
 from ..qwen.weights import Weights
 from .sidecar import Sidecar
 
 F32 = NDArray[np.float32]
-FIRST_BIT = 2
-"""Value dim of a memory row's bit 0."""
-ONE = 128.0
-"""What a 1 bit is in the recurrent state."""
 
 
 @dataclass
@@ -67,8 +65,7 @@ class Merged:
     @cached_property
     def memory(self) -> tuple[int, int]:
         """(layer, head) of a head that holds global memory."""
-        return next((i, h) for i, facts in enumerate(self.sidecar.layers) for h, kind in enumerate(facts["head_kinds"])
-                    if kind.endswith(".memory"))
+        return memory_head(facts["head_kinds"] for facts in self.sidecar.layers)
 
     def conversation(self, *, full: bool = False) -> "Conversation":
         """A new one. full: everything runs through all layers."""
@@ -106,9 +103,7 @@ class FullEngine:
     def read_global(self, words: int) -> list[int]:
         """Global memory's first words, 32-bit unsigned, from the recurrent state."""
         layer, head = self.merged.memory
-        state = self.cache.layers[layer].state[head]                                     # (Dk, Dv): a row a word
-        bits = np.rint(state[:words, FIRST_BIT:FIRST_BIT + WORD] / ONE).astype(np.uint64)
-        return (bits << np.arange(WORD, dtype=np.uint64)).sum(1).tolist()
+        return read_words(self.cache.layers[layer].state[head], words, SCALE)
 
     def fork(self) -> "FullEngine":
         """A second stream that continues from here."""

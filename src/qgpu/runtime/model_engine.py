@@ -11,8 +11,10 @@ import numpy as np
 from ..bf16 import encode
 from ..compile.cache import compiled_weights
 from ..compile.export import layer_tensors
+from ..compile.memory_map import memory_head, read_words
+from ..compile.tensors import SCALE
 from ..errors import CheckpointError, UsageError
-from ..machine.description import ARTICLE, WORD, Machine
+from ..machine.description import ARTICLE, Machine
 from ..machine.tokens import Vocabulary
 from ..merge.model import load as load_merged
 from ..merge.sidecar import NAME as MERGED
@@ -20,10 +22,6 @@ from ..qwen import Model, load
 from .engine_api import Engine
 
 AGAIN = "write it again with qgpu export"
-FIRST_BIT = 2
-"""Value dimension of a memory row's bit 0; the two before it hold constants."""
-ONE = 128.0
-"""What a 1 bit is in the recurrent state."""
 
 
 def checkpoint_machine(folder: str | Path) -> Machine:
@@ -89,16 +87,13 @@ class ModelEngine:
     def read_global(self, words: int) -> list[int]:
         """Global memory's first words, 32-bit unsigned, from the recurrent state."""
         layer, head = self.memory
-        state = self.cache.layers[layer].state[head]  # (Dk, Dv): a row a word
-        bits = np.rint(state[:words, FIRST_BIT:FIRST_BIT + WORD] / ONE).astype(np.uint64)  # (words, 32)
-        return (bits << np.arange(WORD, dtype=np.uint64)).sum(1).tolist()
+        return read_words(self.cache.layers[layer].state[head], words, SCALE)
 
 
 def _global_memory(model: Model, machine: Machine, where: str) -> tuple[int, int]:
     """(layer, head) of a head that holds global memory, in the compiled weights; the checkpoint must have the same there."""
     compiled = compiled_weights(machine)
-    layer, head = next((i, h) for i, one in enumerate(compiled.layers) for h, kind in enumerate(one.head_kinds)
-                       if kind.endswith(".memory"))
+    layer, head = memory_head(one.head_kinds for one in compiled.layers)
     tensors = layer_tensors(machine, compiled.layers[layer])
     wanted = encode(tensors["linear_attn.in_proj_qkv.weight"])  # (3 heads * head_dim, D)
     if not np.array_equal(getattr(model.weights.layers[layer], "qkv", None) if layer < len(model.weights.layers) else None, wanted):
