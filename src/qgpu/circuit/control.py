@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ..machine.description import WORD, Machine
+from ..machine.description import Machine
 from .core import Circuit, Form, MemoryHead, Signal, all_of, binary, not_
 from .records import Records
 

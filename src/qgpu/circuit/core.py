@@ -147,7 +147,7 @@ class MemoryHead:
     value[j]: form written to value dim j of the addressed row; integers 0..40. gate[j]: form of the output gate.
     outs[j]: signals that receive weight * value_read * relu(gate). key_tap / value_tap: conv taps (0 = this token).
     halve: if given, a form that is 1 on tokens that halve every row and 0 on others (first layer only).
-    const_rows: keys that also write the head's two norm constants (default all). All rows not in const_rows carry none.
+    const_form: a form that is 1 on tokens whose row also carries the head's two norm constants (default: every row does).
     """
 
     name: str
