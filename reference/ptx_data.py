@@ -12,6 +12,7 @@ from qgpu.ptx.model import Instruction, Pair, Reg, Vector
 from .ptx_integer import entry
 from .ptx_memory import WINDOW_BYTES, WINDOWS, BadAccess
 from .ptx_operands import Scope, address_reader, defined, reader, writer
+from .ptx_races import Race
 from .ptx_thread import Thread, Trouble
 from .ptx_values import PRED, TYPES, Modifiers, Type, Undefined, Unsupported
 
@@ -73,7 +74,9 @@ def _ld(i: Instruction, scope: Scope) -> Execute:
             place = address(thread)
             try:
                 values = thread.memory.load(space, place, size, count, where)
-            except BadAccess as e:
+                if (races := thread.warp.block.launch.races) is not None:
+                    races.access(thread, i, space, place, size * count, write=False)
+            except (BadAccess, Race) as e:
                 raise Trouble(thread, e.what, e.why) from None
             for write, value in zip(writers, values):
                 write(thread, value)
@@ -98,7 +101,10 @@ def _st(i: Instruction, scope: Scope) -> Execute:
                     defined(thread, value, f"the value stored at {place:#x}")
             try:
                 thread.memory.store(space, place, size, values)
-            except BadAccess as e:
+                if (races := thread.warp.block.launch.races) is not None:
+                    data = b"".join(bytes(size) if isinstance(v, Undefined) else v.to_bytes(size, "little") for v in values)
+                    races.access(thread, i, space, place, size * len(values), write=True, data=data)
+            except (BadAccess, Race) as e:
                 raise Trouble(thread, e.what, e.why) from None
     return run
 
@@ -146,7 +152,9 @@ def _atom(i: Instruction, scope: Scope) -> Execute:
                 old, = thread.memory.load(space, place, size, 1, where)
                 old = t.number(defined(thread, old, "the memory under an atomic operation"))
                 thread.memory.store(space, place, size, [new(old, *values) & mask])
-            except BadAccess as e:
+                if (races := thread.warp.block.launch.races) is not None:
+                    races.access(thread, i, space, place, size, write=True, atomic=True)
+            except (BadAccess, Race) as e:
                 raise Trouble(thread, e.what, e.why) from None
             if write:
                 write(thread, old)
@@ -273,4 +281,11 @@ def _nothing(i: Instruction, scope: Scope) -> Execute:
     for operand in i.operands:
         if isinstance(operand, Pair):
             raise Unsupported("an operand has a form that is not supported here")
-    return lambda threads: None
+    if i.opcode not in ("membar", "fence"):
+        return lambda threads: None
+
+    def run(threads: list[Thread]) -> None:
+        for thread in threads:
+            if (races := thread.warp.block.launch.races) is not None:
+                races.fence(thread)
+    return run

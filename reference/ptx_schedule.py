@@ -13,6 +13,7 @@ from qgpu.errors import FaultError
 
 from .ptx_memory import Memory, Region, Space, Version
 from .ptx_program import Program, enter
+from .ptx_races import RaceWatch
 from .ptx_thread import BARRIER, EXITED, RUNNING, SYNC, Step, Thread, Trouble
 from .ptx_values import Undefined
 from .ptx_warp import reduce_votes
@@ -23,12 +24,13 @@ class Launch:
 
     def __init__(self, program: Program, grid: tuple[int, int, int], block: tuple[int, int, int], *, warp_size: int,
                  max_steps: int, shared_bytes: int, total_shared: int, spaces: dict[str, Space],
-                 parameters: dict[str, Region], clock: Version) -> None:
+                 parameters: dict[str, Region], clock: Version, races: RaceWatch | None = None) -> None:
         self.program, self.grid, self.block = program, grid, block
         self.warp_size, self.max_steps = warp_size, max_steps
         self.shared_bytes, self.total_shared = shared_bytes, total_shared
         self.spaces, self.parameters, self.clock = spaces, parameters, clock
         self.lane_mask = (1 << warp_size) - 1
+        self.races = races
         self.steps = 0
 
     def fault(self, step: Step | None, block: "Block", thread: Thread | None, what: str, why: str = "", fix: str = "") -> FaultError:
@@ -115,6 +117,8 @@ class Warp:
             if any(t.state != EXITED and t.lane not in here and mask >> t.lane & 1 for t in self.threads):
                 continue
             results = next(iter(here.values())).waiting.combine(here)
+            if self.block.launch.races is not None and key[0].startswith("bar.warp"):
+                self.block.launch.races.meet(here.values())
             for lane, thread in here.items():
                 thread.release(results[lane])
             done = True
@@ -232,7 +236,9 @@ class Block:
         return True
 
     def _open(self, waiting: list[Thread], number: int) -> None:
-        self.arrived.pop(number, None)
+        arrived = self.arrived.pop(number, [])
+        if self.launch.races is not None:
+            self.launch.races.meet([*waiting, *(t for t, _ in arrived if t not in waiting)], waiting)
         for warp in self.warps:
             places = {t.waiting.pc: t for t in warp.threads if t in waiting and t.waiting.key[1]}
             if len(places) > 1:

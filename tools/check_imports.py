@@ -11,7 +11,7 @@ import ast
 import sys
 from pathlib import Path
 
-LAYERS = (("errors", "bf16", "bf16_numba"), ("ptx",), ("machine",), ("cuda",), ("lower",), ("circuit",), ("compile",), ("qwen",),
+LAYERS = (("errors", "bf16", "bf16_numba", "files"), ("ptx",), ("machine",), ("cuda",), ("lower",), ("circuit",), ("compile",), ("qwen",),
           ("engine",), ("merge",), ("runtime",), ("cli", "__main__"))
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

@@ -20,14 +20,12 @@ import manifest  # noqa: E402
 
 import qgpu  # noqa: E402
 from qgpu.engine import make_engine  # noqa: E402
-from qgpu.errors import LoweringError, QgpuError, UnsupportedError, UsageError  # noqa: E402
+from qgpu.errors import QgpuError  # noqa: E402
 from qgpu.machine.description import PRESETS, Machine, load_machine  # noqa: E402
 from qgpu.runtime.arguments import to_json  # noqa: E402
 from qgpu.runtime.launchfile import LaunchSpec, find_launch_comments  # noqa: E402
-from qgpu.runtime.prepare import prepare  # noqa: E402
+from qgpu.runtime.prepare import DOES_NOT_FIT, prepare  # noqa: E402
 from qgpu.runtime.source import Source, open_source  # noqa: E402
-
-DOES_NOT_FIT = (UsageError, UnsupportedError, LoweringError)
 
 
 class Engines:
@@ -52,29 +50,19 @@ def read(path: Path) -> tuple[Source, LaunchSpec]:
     return source, spec
 
 
-def fitting(source: Source, spec: LaunchSpec, machines: list[Machine]) -> Machine:
-    """The first machine that takes the launch. Raises the last one's error where none does."""
-    for machine in machines:
-        try:
-            prepare(source, spec.kernel, spec.grid, spec.block, spec.args, machine)
-            return machine
-        except DOES_NOT_FIT as error:
-            refusal = error
-    raise refusal
-
-
-def run(kernel: manifest.Kernel, machines: list[Machine], engines: Engines, check: bool) -> tuple[bool, str]:
+def run(kernel: manifest.Kernel, machine: Machine | None, engines: Engines, check: bool) -> tuple[bool, str]:
     """Run one kernel. Returns whether it was right, and its line of the table without the name."""
     source, spec = read(kernel.path)
     try:
-        machine = fitting(source, spec, machines)
+        machine = prepare(source, spec.kernel, spec.grid, spec.block, spec.args, machine, shared_bytes=spec.shared_bytes).machine
     except DOES_NOT_FIT as error:
         return False, f"{'':8} {'':>8} {'':>7} {'':>7} {'':>8}  does not fit: {first_line(error)}"
     engine = engines.ready(machine)
     layers = len(engine.weights.layers)
     start = time.perf_counter()
     try:
-        result = qgpu.launch(source, spec.kernel, spec.grid, spec.block, spec.args, check=check, machine=machine, engine=engine)
+        result = qgpu.launch(source, spec.kernel, spec.grid, spec.block, spec.args, check=check, machine=machine, engine=engine,
+                             shared_bytes=spec.shared_bytes)
     except QgpuError as error:
         return False, f"{machine.name:8} {'':>8} {'':>7} {layers:>7} {time.perf_counter() - start:8.2f}  wrong: {first_line(error)}"
     wrong = [i for i, (found, wanted) in enumerate(zip(result.args, kernel.expected()), 1)
@@ -86,7 +74,8 @@ def run(kernel: manifest.Kernel, machines: list[Machine], engines: Engines, chec
 
 def first_line(error: QgpuError) -> str:
     """A message as one line: what, where, and the reason if there is one."""
-    return "; ".join(part for part in (f"{error.where}: {error.what}" if error.where else error.what, error.why) if part)[:150]
+    text = "; ".join(part for part in (f"{error.where}: {error.what}" if error.where else error.what, error.why) if part)
+    return " ".join(text.split())[:220]
 
 
 def main(arguments: list[str]) -> int:
@@ -99,16 +88,16 @@ def main(arguments: list[str]) -> int:
     if unknown := [name for name in options.names if name not in known]:
         parser.error(f"no kernel is called {unknown[0]}")
     try:
-        machines = list(PRESETS.values())
+        machine = None
         if options.machine:
-            machines = [PRESETS[options.machine] if options.machine in PRESETS else load_machine(options.machine)]
+            machine = PRESETS[options.machine] if options.machine in PRESETS else load_machine(options.machine)
     except QgpuError as error:
         parser.error(str(error))
     engines, right, started = Engines(), 0, time.perf_counter()
     names = options.names or list(known)
     print(f"{'kernel':20} {'machine':8} {'tokens':>8} {'setup':>7} {'layers':>7} {'seconds':>8}")
     for name in names:
-        ok, line = run(known[name], machines, engines, not options.no_check)
+        ok, line = run(known[name], machine, engines, not options.no_check)
         right += ok
         print(f"{name:20} {line}", flush=True)
     print(f"{right} of {len(names)} right, {time.perf_counter() - started:.0f} seconds")

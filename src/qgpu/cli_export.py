@@ -40,6 +40,8 @@ def export(options: argparse.Namespace) -> int:
 
 def _make_room(folder: Path, force: bool) -> None:
     """Refuse what an export must not replace; an empty folder makes way. Raises UsageError or OSError."""
+    if "\0" in str(folder):
+        raise ValueError("a name with a null character")
     if not folder.exists() and not folder.is_symlink():
         return
     if folder.is_symlink() or not folder.is_dir():

@@ -8,17 +8,17 @@ from .machine.description import ARTICLE, PRESETS, Machine, load_machine
 from .errors import UsageError
 
 
-def add_machine_option(parser: argparse.ArgumentParser) -> None:
-    """`--machine NAME|FILE.toml`."""
-    parser.add_argument("--machine", metavar="NAME|FILE.toml",
-                        help=f"a preset ({', '.join(PRESETS)}) or a description in TOML (default: {ARTICLE.name})")
+def add_machine_option(parser: argparse.ArgumentParser, default: str | None = ARTICLE.name, otherwise: str = ARTICLE.name) -> None:
+    """`--machine NAME|FILE.toml`. otherwise: what the help calls the default."""
+    parser.add_argument("--machine", metavar="NAME|FILE.toml", default=default,
+                        help=f"a preset ({', '.join(PRESETS)}) or a description in TOML (default: {otherwise})")
 
 
-def chosen_machine(options: argparse.Namespace) -> Machine:
-    """The machine that `--machine` names. Raises UsageError."""
-    name = ARTICLE.name if options.machine is None else options.machine
-    if name in PRESETS:
-        return PRESETS[name]
+def chosen_machine(options: argparse.Namespace) -> Machine | None:
+    """The machine that `--machine` names, or None where the option has no default and is not given. Raises UsageError."""
+    name = options.machine
+    if name is None or name in PRESETS:
+        return None if name is None else PRESETS[name]
     if name.endswith(".toml"):
         return load_machine(name)
     raise UsageError(f"no machine is called {name!r}", where="--machine",

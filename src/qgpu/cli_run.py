@@ -43,8 +43,10 @@ def register(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--kernel", metavar="NAME", help="kernel to launch, where the file has several")
     parser.add_argument("--grid", metavar="X,Y,Z", help="blocks in the grid (default 1)")
     parser.add_argument("--block", metavar="X,Y,Z", help="threads in a block")
+    parser.add_argument("--shared-bytes", metavar="N", type=count, help="bytes of dynamic shared memory")
     parser.add_argument("--arg", metavar="VALUE", action="append", help="one argument, in parameter order; may be repeated")
     parser.add_argument("--check", action="store_true", help="compare every token and the memory with the reference interpreters")
+    parser.add_argument("--race-check", action="store_true", help="first look for races on the reference interpreter, by barrier epochs")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else on standard output")
     parser.add_argument("--engine", choices=("sparse", "dense"), default="sparse", help="how the layers are computed; same bits")
     parser.add_argument("--model", metavar="DIR", help="run a checkpoint that qgpu export wrote, through Qwen's own forward pass; slow; or one that qgpu merge wrote")
@@ -54,8 +56,8 @@ def register(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--frontend", metavar="NAME", help="CUDA compiler: zig, clang, nvcc or nvrtc (default: the first that is there)")
     parser.add_argument("--max-tokens", metavar="N", type=count, default=MAX_TOKENS,
                         help=f"stop a launch after so many generated tokens (default {MAX_TOKENS})")
-    parser.add_argument("--steps", metavar="N", type=count, help="with --check: PTX instructions that the reference interpreter may run")
-    add_machine_option(parser)
+    parser.add_argument("--steps", metavar="N", type=count, help="with --check or --race-check: PTX instructions that the reference interpreter may run")
+    add_machine_option(parser, None, "the model's, or the smallest preset that takes the launch")
     parser.set_defaults(action=run)
 
 
@@ -73,9 +75,9 @@ def run(options: argparse.Namespace) -> int:
     spec = launch_of(options, source)
     if options.emit == "blocks":
         _no_json(options)
-        ready = prepare(source, spec.kernel, spec.grid, spec.block, spec.args, machine, options.frontend)
+        ready = prepare(source, spec.kernel, spec.grid, spec.block, spec.args, machine, options.frontend, spec.shared_bytes)
         for number, block in enumerate(ready.program.blocks):
-            print(print_block(machine, number, block))
+            print(print_block(ready.machine, number, block))
         return 0
     if options.emit == "tokens":
         _no_json(options)
@@ -85,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         result = launch(source, spec.kernel, spec.grid, spec.block, spec.args, check=options.check, model=options.model, full=options.full,
                         engine=options.engine, machine=machine, frontend=options.frontend, max_tokens=options.max_tokens,
-                        max_steps=options.steps, progress=progress)
+                        max_steps=options.steps, progress=progress, shared_bytes=spec.shared_bytes, race_check=options.race_check)
     except (CheckError, FaultError) as error:
         failed, result = error, getattr(error, "result", None)
         if result is None:
@@ -93,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     finally:
         progress.close()
     if options.trace:
-        trace.write_trace(options.trace, machine, result.tokens, result.setup, block_places(result.program.blocks))
+        trace.write_trace(options.trace, result.machine, result.tokens, result.setup, block_places(result.program.blocks))
     if options.emit == "tokens":
         print_tokens(result)
     elif options.json and not isinstance(failed, FaultError):
@@ -124,9 +126,8 @@ def launch_of(options: argparse.Namespace, source: Source) -> LaunchSpec:
         spec.block = parse_dimensions(options.block, "--block")
     if options.arg is not None:
         spec.args = [from_text(text, f"--arg {number}") for number, text in enumerate(options.arg, 1)]
-    if spec.shared_bytes:
-        raise UsageError(f"dynamic shared memory ({spec.shared_bytes} bytes) is not supported", where=spec.where,
-                         fix='leave "shared_bytes" out')
+    if options.shared_bytes:
+        spec.shared_bytes = options.shared_bytes
     spec.grid = spec.grid or (1, 1, 1)
     spec.args = [] if spec.args is None else spec.args
     if spec.block is None:

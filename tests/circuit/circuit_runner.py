@@ -2,16 +2,101 @@
 
 from __future__ import annotations
 
-from qgpu.circuit.core import Form, MemoryHead, Unit
+import numpy as np
+
+from qgpu.circuit.core import Form, MemoryHead, Signal, Unit
 from qgpu.circuit.machine import MachineCircuit, build_machine
-from qgpu.circuit.records import code_of
+from qgpu.circuit.records import code_of, code_table
 from qgpu.machine.description import Machine
 from qgpu.machine.tokens import Vocabulary
 from qgpu_reference.machine import MachineInterpreter
 
-SMALL = Machine("small", lanes=2, registers=3, stages=2, blocks=5, global_words=9, warps=2, chunk_bits=8, stage_mul=(2,),
-                stage_shift=(1,))
-"""A machine with every kind of part, quickly built."""
+SMALL = Machine("small", lanes=2, registers=3, stages=2, blocks=5, global_words=9, warps=2, chunk_bits=8, stage_load=(1, 2),
+                stage_mul=(2,), stage_shift=(1,))
+"""One group a warp, a register port for each operand, memory in one head; quickly built."""
+GROUPED = Machine("grouped", lanes=2, groups=4, registers=5, register_classes=3, stages=3, blocks=6, global_words=130, shared_words=5,
+                  warps=2, chunk_bits=8, stage_load=(1,), stage_mul=(2,), stage_shift=(1,), stage_bits=(2,), stage_mulhi=(3,))
+"""Several groups a warp, register ports of classes, shared memory, memory in two heads, every kind of unit."""
+MACHINES = {m.name: m for m in (SMALL, GROUPED)}
+TAPS = 4
+
+
+class Forms:
+    """Many forms at once, each with its conv tap, over the values of the last tokens."""
+
+    def __init__(self, index: dict[Signal, int], forms: list[Form], taps: list[int]) -> None:
+        n = len(index)
+        terms = [(r, tap * n + index[s], float(k)) for r, (f, tap) in enumerate(zip(forms, taps)) for s, k in f.coef.items()]
+        self.row, self.col = (np.array([t[i] for t in terms], np.intp) for i in (0, 1))
+        self.k = np.array([t[2] for t in terms], float)
+        self.const = np.array([float(f.const) for f in forms])
+        self.tap = np.array(taps, int)
+
+    def __call__(self, x: np.ndarray, seen: int) -> np.ndarray:
+        """Values (n,). x (taps * signals,): this token's, the one before's ...; seen: tokens before this one. 0 before the first."""
+        found = self.const + np.bincount(self.row, self.k * x[self.col], len(self.const))
+        return np.where(self.tap <= seen, found, 0)
+
+
+class Adds:
+    """Amounts to signals: column -> weight * amount."""
+
+    def __init__(self, index: dict[Signal, int], outs: list) -> None:
+        terms = [(i, index[s], float(w)) for i, part in enumerate(outs) for s, w in part]
+        self.item, self.col = (np.array([t[k] for t in terms], np.intp) for k in (0, 1))
+        self.weight = np.array([t[2] for t in terms], float)
+
+    def __call__(self, x: np.ndarray, amount: np.ndarray) -> None:
+        np.add.at(x, self.col, self.weight * amount[self.item])
+
+
+class Memories:
+    """The memory heads of one level."""
+
+    def __init__(self, index: dict[Signal, int], heads: list[MemoryHead]) -> None:
+        def rows(which):
+            spots = [(h, r, f, head.key_tap) for h, head in enumerate(heads) for r, f in getattr(head, which).items()]
+            forms = Forms(index, [s[2] for s in spots], [s[3] if which == "key" else 0 for s in spots])
+            return forms, [s[:2] for s in spots]
+
+        self.heads = heads
+        self.key, self.key_at = rows("key")
+        self.query, self.query_at = rows("query")
+        self.first = np.cumsum([0, *(len(h.value) for h in heads)])
+        self.value = Forms(index, [f for h in heads for f in h.value], [h.tap_of(j) for h in heads for j in range(len(h.value))])
+        self.gate = Forms(index, [f for h in heads for f in h.gate], [0] * self.first[-1])
+        self.adds = Adds(index, [o for h in heads for o in h.outs])
+        self.halve = [(h, Forms(index, [head.halve], [0])) for h, head in enumerate(heads) if head.halve is not None]
+        self.state: list[dict[int, np.ndarray]] = [{} for _ in heads]
+
+    def __call__(self, x: np.ndarray, seen: int) -> None:
+        for h, form in self.halve:
+            if form(x, seen)[0] == 1:
+                self.state[h] = {r: v / 2 for r, v in self.state[h].items()}
+        value = np.maximum(self.value(x, seen), 0)
+        part = lambda h: slice(self.first[h], self.first[h + 1])
+        key, written = self.key(x, seen), set()
+        for i in np.flatnonzero(key > 0):
+            h, r = self.key_at[i]
+            assert key[i] == 1 and h not in written, (self.heads[h].name, r, key[i])
+            written.add(h)
+            self.state[h][r] = value[part(h)].copy()
+        read = np.zeros(self.first[-1])
+        for i in np.flatnonzero(self.query(x, seen) > 0):
+            h, r = self.query_at[i]
+            if r in self.state[h]:
+                read[part(h)] += self.state[h][r]
+        self.adds(x, read * np.maximum(self.gate(x, seen), 0))
+
+
+class Values:
+    """signal -> its value at the last token fed."""
+
+    def __init__(self, index: dict[Signal, int], x: np.ndarray) -> None:
+        self.index, self.x = index, x
+
+    def __getitem__(self, s: Signal) -> float:
+        return float(self.x[self.index[s]])
 
 
 class CircuitRunner:
@@ -22,98 +107,48 @@ class CircuitRunner:
         self.mc: MachineCircuit = build_machine(m)
         self.vocabulary = Vocabulary(m)
         c = self.mc.circuit
-        self.rows: dict[int, dict[int, list[float]]] = {id(h): {} for h in c.heads}
-        self.past: list[dict] = []
-        self.value: dict = {}
-        self.writers: dict = {}
-        for op in [*c.units, *c.heads]:
-            outs = op.outs if isinstance(op, Unit) else [o for part in op.outs for o in part]
-            for s in dict.fromkeys(s for s, _ in outs):
-                self.writers.setdefault(s, []).append(op)
-        self.order = self._order()
-        self.terms: dict[int, tuple] = {}         # id(form) -> form (kept alive), constant, [(signal, coefficient)]
+        self.signals = list(c.signals.values())
+        index = {s: i for i, s in enumerate(self.signals)}
+        n = len(index)
+        self.x = np.zeros(TAPS * n)
+        self.value = Values(index, self.x)
+        self.low, self.high = (np.array([float(getattr(s, k)) for s in self.signals]) for k in ("lo", "hi"))
+        self.seen = 0
+        self.code = np.array([index[s] for s in self.mc.records.code])
+        self.next_code = np.array([index[s] for s in self.mc.next_code])
+        self.ids = {tuple(code): i for i, code in enumerate(code_table(m))}
+        self.levels = []
+        ops, ready, last = _levels(c)
+        for level in range(1, last + 1):
+            units = [op for op in ops.get(level, ()) if isinstance(op, Unit)]
+            heads = [op for op in ops.get(level, ()) if isinstance(op, MemoryHead)]
+            continued = [s for s in ready.get(level - 1, ())]
+            self.levels.append((np.array([index[s] for s in continued], np.intp), np.array([index[s.base] for s in continued], np.intp),
+                                Forms(index, [u.f for u in units], [u.tap for u in units]),
+                                Forms(index, [u.g for u in units], [0] * len(units)), Adds(index, [u.outs for u in units]),
+                                Memories(index, heads)))
 
-    def _order(self) -> list:
-        """Signals, each after all that it depends on within a token."""
-        needs = {s: {s.base} - {None} for s in self.mc.circuit.signals.values()}
-        for s, ops in self.writers.items():
-            for op in ops:
-                needs[s] |= op.reads()
-        out, done = [], set()
-        for root in needs:
-            stack = [root]
-            while stack:
-                s = stack[-1]
-                missing = [t for t in needs[s] if t not in done]
-                if missing and s not in done:
-                    stack += missing
-                else:
-                    stack.pop()
-                    if s not in done:
-                        done.add(s)
-                        out.append(s)
-        return out
-
-    def feed(self, token_id: int) -> dict:
+    def feed(self, token_id: int) -> Values:
         """All signals at this token."""
-        code = code_of(self.machine, self.vocabulary.token(token_id))
-        self.value = dict(zip(self.mc.records.code, map(float, code)))
-        self.done: dict[int, object] = {}
-        for s in self.order:
-            if s in self.value:
-                continue
-            total = self.value[s.base] if s.base is not None else 0
-            for op in self.writers.get(s, ()):
-                total += sum(w * x for t, w, x in self._contributions(op) if t is s)
-            assert s.lo <= total <= s.hi, (s.name, total)
-            self.value[s] = total
-        self.past = [self.value, *self.past[:2]]
+        x, n = self.x, len(self.signals)
+        x[n:] = x[:-n].copy()
+        x[:n] = 0
+        x[self.code] = code_of(self.machine, self.vocabulary.token(token_id))
+        for continued, bases, f, g, adds, memories in self.levels:
+            x[continued] += x[bases]
+            adds(x, np.maximum(f(x, self.seen), 0) * np.maximum(g(x, self.seen), 0))
+            memories(x, self.seen)
+        now = x[:n]
+        for i in np.flatnonzero((now < self.low) | (now > self.high)):
+            raise AssertionError(f"{self.signals[i].name} is {now[i]}, its range {self.low[i]}..{self.high[i]}")
+        self.seen += 1
         return self.value
 
-    def form(self, f: Form, tap: int = 0):
-        """A form's value `tap` tokens ago; 0 before the first token."""
-        if tap > len(self.past):
-            return 0
-        value = self.value if tap == 0 else self.past[tap - 1]
-        found = self.terms.get(id(f))
-        if found is None:
-            found = self.terms[id(f)] = (f, float(f.const), [(s, float(k)) for s, k in f.coef.items()])
-        _, total, terms = found
-        for s, k in terms:
-            total += k * value[s]
-        return total
-
-    def _contributions(self, op: Unit | MemoryHead) -> list:
-        """(signal, weight, amount) of an op at this token."""
-        if id(op) not in self.done:
-            if isinstance(op, Unit):
-                f = self.form(op.f, op.tap)
-                amount = f * max(self.form(op.g), 0) if f > 0 else 0
-                self.done[id(op)] = [(s, float(w), amount) for s, w in op.outs] if amount else []
-            else:
-                self.done[id(op)] = self._memory(op)
-        return self.done[id(op)]
-
-    def _memory(self, head: MemoryHead) -> list:
-        rows = self.rows[id(head)]
-        if head.halve is not None and self.form(head.halve) == 1:
-            for row in rows.values():
-                row[:] = [v / 2 for v in row]
-        written = [r for r, f in head.key.items() if self.form(f, head.key_tap) > 0]
-        assert len(written) <= 1, (head.name, written)
-        for r in written:
-            assert self.form(head.key[r], head.key_tap) == 1
-            rows[r] = [max(self.form(f, head.tap_of(j)), 0) for j, f in enumerate(head.value)]
-        read = [r for r, f in head.query.items() if self.form(f) > 0]
-        out = []
-        for j, outs in enumerate(head.outs):
-            got = sum(rows[r][j] for r in read if r in rows)
-            gate = self.form(head.gate[j]) if got else 0
-            if gate > 0:
-                out += [(s, float(w), got * gate) for s, w in outs]
-        return out
-
     # ---- looking ----------------------------------------------------------------------------------------------------
+    def form(self, f: Form) -> float:
+        """A form's value at the last token fed."""
+        return float(f.const) + sum(float(k) * self.value[s] for s, k in f.coef.items())
+
     def number(self, bits) -> int:
         """The number that signals or forms spell."""
         values = [self.form(b) if isinstance(b, Form) else self.value[b] for b in bits]
@@ -122,13 +157,48 @@ class CircuitRunner:
 
     def next_token(self) -> int | None:
         """Id whose code the outputs carry."""
-        code = [1 if self.value[s] > 0 else -1 for s in self.mc.next_code]
-        return next((i for i in range(self.vocabulary.size) if code_of(self.machine, self.vocabulary.token(i)) == code), None)
+        return self.ids.get(tuple(np.where(self.x[self.next_code] > 0, 1, -1)))
 
 
-def follow(ids, limit=60, runner=None):
+def _levels(c) -> tuple[dict, dict, int]:
+    """(level -> ops, level -> continuing signals whose base is complete there, highest level): an op comes after all that it reads."""
+    writers: dict[Signal, list] = {}
+    for op in [*c.units, *c.heads]:
+        outs = op.outs if isinstance(op, Unit) else [o for part in op.outs for o in part]
+        for s in dict.fromkeys(s for s, _ in outs):
+            writers.setdefault(s, []).append(op)
+    level_of: dict[Signal, int] = {}
+    op_level = lambda op: 1 + max((level_of[s] for s in op.reads()), default=0)
+    for root in c.signals.values():
+        stack = [root]
+        while stack:
+            s = stack[-1]
+            needs = {s.base} - {None}
+            for op in writers.get(s, ()):
+                needs |= op.reads()
+            missing = [t for t in needs if t not in level_of]
+            assert len(stack) < 10_000, f"a cycle through {s.name}"
+            if missing and s not in level_of:
+                stack += missing
+                continue
+            stack.pop()
+            if s not in level_of:
+                base = [level_of[s.base] + 1] if s.base is not None else []
+                level_of[s] = max([*base, *(op_level(op) for op in writers.get(s, ()))], default=0)
+    ops: dict[int, list] = {}
+    for op in [*c.units, *c.heads]:
+        ops.setdefault(op_level(op), []).append(op)
+    ready: dict[int, list] = {}
+    for s in c.signals.values():
+        if s.base is not None:
+            ready.setdefault(level_of[s.base], []).append(s)
+    return ops, ready, max([*ops, *(k + 1 for k in ready)])
+
+
+def follow(ids, limit=60, runner=None, machine=SMALL):
     """Runner and interpreter side by side; yields (runner, interpreter, token) after every token."""
-    r, judge = runner or CircuitRunner(SMALL), MachineInterpreter(SMALL)
+    r = runner or CircuitRunner(machine)
+    judge = MachineInterpreter(r.machine)
     for i in ids:
         judge.feed(i)
         r.feed(i)

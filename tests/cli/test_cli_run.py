@@ -114,6 +114,46 @@ def test_machine_description(qgpu_command, add, tmp_path):
     assert json.loads(qgpu_command("run", add, "--machine", path, "--json", "--check")[1])["machine"] == "small"
 
 
+WIDE = """// qgpu: {"kernel": "wide", "grid": [2], "block": [40], "args": [{"type": "i32", "zeros": 80}], "shared_bytes": 160}
+__global__ void wide(int *a)
+{
+    extern __shared__ int s[];
+    s[threadIdx.x] = blockIdx.x;
+    __syncthreads();
+    a[blockIdx.x * blockDim.x + threadIdx.x] = s[blockDim.x - 1 - threadIdx.x] + threadIdx.x;
+}
+"""
+
+
+def test_the_preset_is_chosen_by_what_fits(qgpu_command, add, tmp_path):
+    path = tmp_path / "wide.cu"
+    path.write_text(WIDE)
+    status, out, err = qgpu_command("run", path, "--check", "--json", "--trace", tmp_path / "trace")
+    result = json.loads(out)
+    assert status == 0 and (result["machine"], result["grid"], result["block"]) == ("default", [2, 1, 1], [40, 1, 1]), err
+    assert result["args"] == [[*range(40), *range(1, 41)]] and result["check"]["mismatches"] == 0
+    kinds = {json.loads(line)["kind"] for line in (tmp_path / "trace").read_text().splitlines()}
+    assert {"GRID", "BLOCK", "INIT", "NEXT", "PARK", "END"} <= kinds
+    assert json.loads(qgpu_command("run", add, "--json")[1])["machine"] == "article"
+    assert json.loads(qgpu_command("run", add, "--json", "--machine", "default", "--check")[1])["machine"] == "default"
+    status, out, _ = qgpu_command("run", path, "--emit", "blocks")
+    assert status == 0 and out.startswith("b0:")
+
+
+def test_shared_bytes_on_the_command_line(qgpu_command, tmp_path):
+    path = tmp_path / "wide.cu"
+    path.write_text(WIDE.replace(', "shared_bytes": 160', ""))
+    assert qgpu_command("run", path, "--check")[0] == 1
+    assert qgpu_command("run", path, "--check", "--shared-bytes", "160")[0] == 0
+
+
+def test_a_structure_by_value(qgpu_command):
+    path = KERNELS / "struct_param.cu"
+    assert "3: structure of 24 bytes" in qgpu_command("kernels", path)[1]
+    status, out, err = qgpu_command("run", path, "--check", "--json")
+    assert status == 0 and json.loads(out)["args"][2][:4] == [3, 0, 0, 0], err
+
+
 def test_kernels(qgpu_command, tmp_path):
     path = tmp_path / "two.cu"
     path.write_text(TWO + "__global__ void three(int *a, unsigned char n) { *a = n; }\n")

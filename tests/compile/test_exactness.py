@@ -1,9 +1,10 @@
 """The compiler refuses what would not be exact, and proves the article machine."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from small_machine import SMALL, compiled
+from small_machine import MACHINES, SMALL, compiled
 
 from qgpu.circuit.core import Circuit, Form, MemoryHead, all_of, not_
 from qgpu.circuit.machine import build_machine
@@ -14,16 +15,17 @@ from qgpu.compile.tensors import Coo
 from qgpu.errors import CompileError
 
 
-def test_the_machine_is_proved():
-    c = compiled()
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_machine_is_proved(machine):
+    c = compiled(machine)
     parts = {}
     assert check_circuit(c.circuit, parts) == [] and len(parts) > 500
-    assert check_reuse(c.layout, parts) == [] and check_layers(SMALL, c.weights.layers, c.layout.constants) == []
+    assert check_reuse(c.layout, parts) == [] and check_layers(MACHINES[machine], c.weights.layers, c.layout.constants) == []
 
 
 DAMAGE = {
-    "a range too small for its reader": lambda mc: setattr(mc.front.warp[0], "hi", 300),
-    "a coefficient of nine bits": lambda mc: mc.circuit.units[50].f.coef.update({mc.front.warp[0]: 257}),
+    "a range too small for its reader": lambda mc: setattr(mc.front.place.warp[0], "hi", 300),
+    "a coefficient of nine bits": lambda mc: mc.circuit.units[50].f.coef.update({mc.front.place.warp[0]: 257}),
     "a weight of nine bits": lambda mc: setattr(mc.circuit.units[50], "outs", ((mc.circuit.units[50].outs[0][0], Fraction(257, 256)),)),
     "a counter that counts double": lambda mc: [setattr(u, "f", u.f * 2) for u in mc.circuit.units if u.note == "3 items sent"],
     "memory rows that overlap": lambda mc: mc.circuit.heads[-1].key.update({5: Form.of(1), 6: Form.of(1)}),
@@ -41,10 +43,12 @@ def test_damage_is_refused_before_anything_is_written(name, monkeypatch):
         compiler.compile_machine(SMALL)
 
 
-def test_too_many_layers_are_refused(monkeypatch):
-    monkeypatch.setattr(compiler, "MAX_LAYERS", 20)
-    with pytest.raises(CompileError, match="needs .* layers"):
-        compiler.compile_machine(SMALL)
+def test_too_many_layers_are_refused():
+    """One of max_layers is the attention layer."""
+    n = len(compiled().weights.layers)
+    with pytest.raises(CompileError, match=f"needs {n} layers"):
+        compiler.compile_machine(replace(SMALL, max_layers=n))
+    assert len(compiler.compile_machine(replace(SMALL, max_layers=n + 1)).weights.layers) == n
 
 
 # ---- memory heads ---------------------------------------------------------------------------------------------------
@@ -65,7 +69,7 @@ def test_a_plain_head_is_exact():
 
 HEADS = {
     "not a conjunction": lambda h, c, rec, a: h.key.update({0: a[0] + a[1]}),
-    "two key rows": lambda h, c, rec, a: h.key.update({0: a[0].form()}),
+    "too many key rows": lambda h, c, rec, a: h.key.update({0: a[0].form()}),
     "bias": lambda h, c, rec, a: h.query.update({0: a[0] - (1 << 17)}),
     "coefficient 257": lambda h, c, rec, a: h.gate.__setitem__(0, 257 * a[0]),
     "value is not always an integer": lambda h, c, rec, a: h.value.__setitem__(0, a[0] * Fraction(1, 2)),
@@ -81,6 +85,18 @@ HEADS = {
 def test_heads_that_are_not_exact(what):
     problems = head_problems(HEADS[what])
     assert any(what in p for p in problems), problems
+
+
+def test_rows_read_together():
+    """Up to twelve rows of bits at once, values above 1 from one row alone; written is always one row."""
+    def read_all(rows, value=1):
+        def change(h, c, rec, a):
+            h.query = {r: Form.of(1) for r in range(rows)}
+            h.value = [value * x for x in a]
+        return head_problems(change)
+    assert read_all(12) == [] and read_all(1, 40) == []
+    assert any("too many query rows" in p for p in read_all(13))
+    assert any("value up to 2" in p for p in read_all(2, 2))
 
 
 def test_only_one_kind_at_a_time():

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from small_machine import SMALL, compiled
+from small_machine import MACHINES, SMALL, compiled
 
 from qgpu.bf16 import is_bf16
 from qgpu.circuit.core import Form, MemoryHead
@@ -15,9 +15,9 @@ from qgpu.machine.description import ARTICLE
 from qgpu.compile.cache import compiled_weights
 
 
-@pytest.mark.parametrize("machine", [SMALL, ARTICLE], ids=lambda m: m.name)
+@pytest.mark.parametrize("machine", [*MACHINES, "article"])
 def test_every_number_is_bf16(machine):
-    w = compiled().weights if machine is SMALL else compiled_weights(ARTICLE)
+    w = compiled(machine).weights if machine in MACHINES else compiled_weights(ARTICLE)
     for layer in w.layers:
         for n in ("qkv", "z", "a", "b", "out"):
             assert np.all(is_bf16(np.asarray(getattr(layer, n).vals, np.float64).astype(np.float32)))
@@ -27,9 +27,10 @@ def test_every_number_is_bf16(machine):
     assert np.all(is_bf16(w.embedding()))
 
 
-def test_no_entry_is_put_twice():
+@pytest.mark.parametrize("machine", MACHINES)
+def test_no_entry_is_put_twice(machine):
     """Two entries of one place would add up to what may be no bf16 number."""
-    for layer in compiled().weights.layers:
+    for layer in compiled(machine).weights.layers:
         for n in ("qkv", "z", "a", "b", "out"):
             coo = getattr(layer, n)
             assert len(set(zip(coo.rows, coo.cols))) == len(coo.rows), n
@@ -51,10 +52,11 @@ def rows(coo, constants):
     return out
 
 
-def test_units_come_out_as_their_forms():
+@pytest.mark.parametrize("machine", MACHINES)
+def test_units_come_out_as_their_forms(machine):
     """Every unit of every layer is found again: f in a v row, g in the z row, weights in the out column."""
-    c = compiled()
-    m, n, kd = SMALL, SMALL.head_dim, SMALL.heads * SMALL.head_dim
+    c, m = compiled(machine), MACHINES[machine]
+    n, kd = m.head_dim, m.heads * m.head_dim
     spell = lambda form: tuple(sorted([(c.layout.dim_of[s], float(k)) for s, k in form.coef.items() if s in c.layout.dim_of] +
                                       ([(-1, float(form.const))] if form.const else [])))
     for i, layer in enumerate(c.weights.layers):

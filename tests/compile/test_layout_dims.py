@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from small_machine import SMALL, compiled
+from small_machine import MACHINES, SMALL, compiled
 
 from qgpu.circuit.core import Circuit
 from qgpu.compile.layout import clearing_units, constant_dims, lay_out
@@ -11,9 +11,10 @@ from qgpu.errors import CompileError
 from qgpu.machine.description import Machine
 
 
-def test_no_dim_holds_two_live_signals():
+@pytest.mark.parametrize("machine", MACHINES)
+def test_no_dim_holds_two_live_signals(machine):
     """Replays the layers: who adds to a dim or reads it must be its owner, from the first contribution to the clearing."""
-    c = compiled()
+    c = compiled(machine)
     layout, sched = c.layout, c.schedule
     root = lambda s: s if s.base is None else root(s.base)
     owner = {layout.dim_of[s]: s for s in c.circuit.records.code}
@@ -38,9 +39,10 @@ def test_no_dim_holds_two_live_signals():
     assert not set(owner) & set(layout.constants + layout.reserved)
 
 
-def test_cleared_dims_are_all_that_end():
+@pytest.mark.parametrize("machine", MACHINES)
+def test_cleared_dims_are_all_that_end(machine):
     """At the end only outputs, fractions, and what the last two layers still used are left."""
-    c = compiled()
+    c = compiled(machine)
     cleared = {u.outs[0][0] for units in c.layout.clears for u in units}
     keep = {s for s in c.circuit.next_code}
     for s, dim, first, last in c.layout.spans:
@@ -49,9 +51,10 @@ def test_cleared_dims_are_all_that_end():
     assert len(cleared) > 300
 
 
-def test_peak_counts_dims_in_use():
-    c = compiled()
-    assert len(c.layout.peak) == c.schedule.layers and max(c.layout.peak) <= SMALL.hidden
+@pytest.mark.parametrize("machine", MACHINES)
+def test_peak_counts_dims_in_use(machine):
+    c = compiled(machine)
+    assert len(c.layout.peak) == c.schedule.layers and max(c.layout.peak) <= MACHINES[machine].hidden
     assert c.layout.peak == [layer.peak for layer in c.weights.layers]
 
 

@@ -1,7 +1,7 @@
 """The layer schedule: nothing is read before it is complete, nothing revised before it is read, ties kept, budgets kept."""
 
 import pytest
-from small_machine import SMALL, compiled
+from small_machine import MACHINES, compiled
 
 from qgpu.circuit.core import Circuit, MemoryHead, Unit
 from qgpu.compile.schedule import components, live_ops, outputs_of, schedule
@@ -41,19 +41,26 @@ def check_order(c, sched, keep):
                 assert max(reads[t]) <= min(where), (s.name, t.name)
                 pairs += 1
             t = t.base
+    for op in ops:
+        for s in getattr(op, "after", ()):         # not read, but complete before
+            while s is not None:
+                assert all(layer < sched.layer_of[id(op)] for layer in adds.get(s, ())), (op.name, s.name)
+                pairs += s in adds
+                s = s.base
     last = {layer for s in keep for layer in adds.get(s, ())}
     assert last == ({sched.layers} if last else set())
     return pairs
 
 
-def test_the_machine_s_schedule():
-    c = compiled()
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_machine_s_schedule(machine):
+    m, c = MACHINES[machine], compiled(machine)
     sched, circuit = c.schedule, c.circuit.circuit
     assert check_order(circuit, sched, set(c.circuit.next_code)) > 1000
     placed = [*sum(sched.layer_units, []), *sum(sched.layer_heads, [])]
     assert len(placed) == len({id(op) for op in placed}) == len(live_ops(circuit, set(c.circuit.next_code)))
     for units, heads in zip(sched.layer_units, sched.layer_heads):
-        assert len(heads) + -(-len(units) // (SMALL.head_dim - 2)) <= SMALL.heads
+        assert len(heads) + -(-len(units) // (m.head_dim - 2)) <= m.heads
     ties = {}
     for u in circuit.units:
         if u.tie and id(u) in sched.layer_of:
@@ -138,6 +145,58 @@ def test_a_memory_head_counts_as_a_whole_head():
     c.unit(sum((c.signals[f"y{k}"] for k in range(3)), x * 0), 1, end, "sum")
     sched = schedule(c, TINY, {end})
     assert [len(h) for h in sched.layer_heads] == [2, 1, 0] and [len(u) for u in sched.layer_units] == [0, 0, 1]
+
+
+def waiting(eager, window, after=()):
+    """Layer of a copy of the input whose only reader is at the end of a chain of 8; after: links of the chain it waits for."""
+    c, s = chain(8)
+    with c.eager(eager):
+        side = c.signal("side")
+        head = c.add_head(MemoryHead("side", {0: s[0].form()}, {0: s[0].form()}, [s[0].form()], [s[0].form()], [((side, 1),)],
+                                     after=tuple(s[k] for k in after)))
+        unit = c.unit(s[0], 1, c.signal("copy"), "copy")
+    end = c.signal("end")
+    c.unit(side + c.signals["copy"] + s[8] - 2, 1, end, "end")
+    sched = schedule(c, TINY, {end}, window=window)
+    check_order(c, sched, {end})
+    assert sched.layers == 9
+    return sched.layer_of[id(head)], sched.layer_of[id(unit)]
+
+
+def test_nothing_starts_long_before_it_is_needed():
+    """A result takes a dim from its first layer on: ops wait until `window` layers before their last chance, eager ones do not."""
+    assert waiting(False, 1) == (7, 7) and waiting(False, 3) == (5, 5) and waiting(False, 0) == (8, 8)
+    assert waiting(True, 1) == (1, 1)
+
+
+def test_a_head_waits_for_what_it_comes_after():
+    assert waiting(True, 1, after=[5]) == (6, 1) and waiting(False, 1, after=[7]) == (8, 7)
+
+
+def test_a_layer_may_be_full_from_the_end():
+    """Many late readers: the schedule from the end backwards keeps the budget, too, and the latest chance moves down with it."""
+    c, s = chain(4)
+    sides = []
+    for k in range(20):
+        sides.append(c.signal(f"side{k}"))
+        c.unit(s[0], 1, sides[-1], "copy")
+    end = c.signal("end", 0, 21)
+    c.unit(sum(sides, s[4] * 1), 1, end, "end")
+    sched = schedule(c, TINY, {end}, window=0)
+    assert sched.layers == 5 and all(len(u) <= 8 for u in sched.layer_units)
+    check_order(c, sched, {end})
+
+
+def test_spare_slots_are_kept_free():
+    c, s = chain(3)
+    end = c.signal("end", 0, 21)
+    sides = c.bits("side", 6)
+    for x in sides:
+        c.unit(s[0], 1, x, "copy")
+    c.unit(sum(sides, s[3] * 1), 1, end, "end")
+    sched = schedule(c, TINY, {end}, window=0, spare_units=4)
+    assert all(len(u) <= 4 for u in sched.layer_units)
+    check_order(c, sched, {end})
 
 
 def test_cycles_and_double_revisions_are_refused():

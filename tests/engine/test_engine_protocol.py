@@ -1,8 +1,8 @@
 """What every engine does besides arithmetic: feed, fork, reset, read memory; errors."""
 
 import pytest
-from engine_machines import SMALL, weights
-from machine_programs import random_setup
+from engine_machines import GROUPED, SMALL, weights
+from machine_programs import random_setup, setup_ids
 
 from qgpu import engine as engines
 from qgpu.engine.dense import DenseEngine
@@ -51,6 +51,19 @@ def test_a_launch_and_its_memory(engine):
     engine.reset()
     out, judge = play(engine, random_setup(31, SMALL, 2))
     assert out and engine.read_global(SMALL.global_words) == judge.memory
+
+
+def test_memory_in_several_heads():
+    """All words of both memories, from the heads of one copy."""
+    m, v = GROUPED, Vocabulary(GROUPED)
+    e = SparseEngine(weights(m))
+    held = [0x9E3779B9 * (k + 1) & 0xFFFFFFFF for k in range(m.words)]
+    eat(e, setup_ids(m, [], 1, dict(enumerate(held))))
+    assert e.read_global(m.words) == held and e.read_global(127) == held[:127] and e.read_global(3) == held[:3]
+    for t in [*v.value_tokens(-5), Token("MEM", (m.global_words,))]:
+        eat(e, [v.id_of(t)])
+    held[m.global_words] = 0xFFFFFFFB
+    assert e.read_global(m.words) == held
 
 
 def test_reset_forgets_everything(engine):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from engine_machines import SMALL, weights
+from engine_machines import GROUPED, SMALL, weights
 from machine_programs import random_setup, setup_ids
 
 from qgpu.engine.dense import DenseEngine, circuit_model_config, dense_bits, dense_layer
@@ -52,6 +52,17 @@ def short_setup(machine):
     return [v.id_of(t) for t in out]
 
 
+def grouped_setup(m):
+    """3 threads in two groups, two thread blocks: a vote, a barrier, the ballot to shared memory and back to global memory."""
+    odd = I(F({"and"}), Source.TID, Source.IMMEDIATE, immediate=1)
+    blocks = [Block((None, None, odd), (0, 0, 0), 1, vote=True, clear=True),
+              Block((I(F({"shl"}), Source.TID, Source.IMMEDIATE, immediate=2), I(F({"add"}), Source.BALLOT, Source.ZERO),
+                     I(F({"add", "st"}), Result(1), Source.IMMEDIATE, Result(2), m.shared_base)), (1, 0, 0), 2, barrier=True),
+              Block((I(F({"add", "ld"}), Register(1), Source.IMMEDIATE, immediate=m.shared_base), I(F({"popc"}), Result(1)),
+                     I(F({"add", "st"}), Register(1), Source.IMMEDIATE, Result(2), m.global_base + 4 * 127)), (3, 0, 0), m.exit_target)]
+    return setup_ids(m, blocks, 3, {128: 5}, grid=(2, 1, 1))
+
+
 def compare(sparse, found, wanted, where):
     if not np.array_equal(found, wanted):
         at = np.argwhere(found != wanted)[0]
@@ -62,25 +73,34 @@ def compare(sparse, found, wanted, where):
 NUMPY, NUMBA = Arithmetic(bf16=True), FastArithmetic(bf16=True, strict=True)
 
 
-def check_chunked(ids, ar):
-    """One call over a whole stream of the article machine, layer after layer."""
-    w = weights(ARTICLE)
+def check_chunked(ids, ar, machine=ARTICLE):
+    """One call over a whole stream of a machine, layer after layer."""
+    w = weights(machine)
     sparse = SparseEngine(w)
     traces = np.stack([sparse.trace(i) for i in ids], 1)          # (layers + 1, n, D)
     config, h = circuit_model_config(w), w.embedding()[ids]
     for i, layer in enumerate(w.layers):
         compare(sparse, traces[i], h, f"input of layer {i + 1}")
-        h = linear_layer(h, dense_layer(ARTICLE, layer), config, ar=ar)
+        h = linear_layer(h, dense_layer(machine, layer), config, ar=ar)
     compare(sparse, traces[-1], h, "output")
 
 
 @pytest.mark.parametrize("ar", [NUMBA, pytest.param(NUMPY, marks=pytest.mark.slow)], ids=["numba", "numpy"])
 def test_article_chunked_at_every_layer_boundary(ar):
-    """More than one chunk of the delta rule; every kind of token but TRAP."""
+    """More than one chunk of the delta rule; every kind of token that a machine without groups has, but TRAP."""
     ids = stream(ARTICLE, short_setup(ARTICLE), 70)
     assert 64 < len(ids) < 150
-    assert {Vocabulary(ARTICLE).token(i).kind for i in ids} == set(KINDS) - {"TRAP"}
+    assert {Vocabulary(ARTICLE).token(i).kind for i in ids} == set(KINDS) - {"TRAP", "INIT", "NEXT"}
     check_chunked(ids, ar)
+
+
+@pytest.mark.parametrize("ar", [NUMBA, pytest.param(NUMPY, marks=pytest.mark.slow)], ids=["numba", "numpy"])
+def test_groups_chunked_at_every_layer_boundary(ar):
+    """Groups, votes, a barrier, two thread blocks, both memories."""
+    m = GROUPED
+    ids = stream(m, grouped_setup(m), 110)
+    assert {Vocabulary(m).token(i).kind for i in ids} == set(KINDS) - {"TRAP"}
+    check_chunked(ids, ar, m)
 
 
 @pytest.fixture(scope="module")

@@ -4,24 +4,24 @@ Operands are edge values (0, -1, INT_MIN, 31, 32 and others) as often as not. Pr
 write, are held to the machine interpreter alone.
 """
 
+from functools import cache
+
 import pytest
 from circuit_judges import follow, random_three_ways, three_ways
-from engine_machines import weights
+from engine_machines import GROUPED, weights
 from hypothesis import HealthCheck, given, settings
 from machine_programs import random_setup
 from ptx_programs import EDGES, programs, seeded_program
+from simt_programs import seeded_simt_program
 
 from qgpu.engine.sparse import SparseEngine
-from qgpu.machine.description import ARTICLE
+from qgpu.machine.description import ARTICLE, DEFAULT, Machine
 from qgpu.machine.tokens import Vocabulary
 
-ENGINE = []
 
-
-def engine() -> SparseEngine:
-    if not ENGINE:
-        ENGINE.append(SparseEngine(weights(ARTICLE)))
-    return ENGINE[0]
+@cache
+def engine(machine: Machine = ARTICLE) -> SparseEngine:
+    return SparseEngine(weights(machine))
 
 
 CHECKS = dict(deadline=None, suppress_health_check=list(HealthCheck))
@@ -42,12 +42,13 @@ def test_seeded_programs(seed):
     random_three_ways(engine(), seeded_program(seed, statements=8))
 
 
+@pytest.mark.parametrize("machine", [ARTICLE, GROUPED], ids=lambda m: m.name)
 @pytest.mark.parametrize("seed", range(12))
-def test_raw_machine_programs(seed):
-    """Every operand source, dead results, traps, endless loops: the first 150 tokens."""
-    e = engine()
+def test_raw_machine_programs(seed, machine):
+    """Every operand source, dead results, votes, barriers, grids, traps, endless loops: the first 150 tokens."""
+    e = engine(machine)
     e.reset()
-    assert follow(e, random_setup(seed, ARTICLE, 2 + seed % 5), 150)[0]
+    assert follow(e, random_setup(seed, machine, 2 + seed % 5), 150)[0]
 
 
 @pytest.mark.slow
@@ -66,13 +67,22 @@ def test_many_seeded_programs():
 
 
 @pytest.mark.slow
-def test_many_raw_machine_programs():
-    e, tokens, ends = engine(), 0, []
-    for seed in range(500, 1000):
+@pytest.mark.parametrize("machine, programs", [(ARTICLE, 500), (GROUPED, 500), (DEFAULT, 150)], ids=lambda x: getattr(x, "name", None))
+def test_many_raw_machine_programs(machine, programs):
+    e, tokens, ends = engine(machine), 0, []
+    for seed in range(500, 500 + programs):
         e.reset()
-        out, judge = follow(e, random_setup(seed, ARTICLE, 2 + seed % 12), 300)
+        out, judge = follow(e, random_setup(seed, machine, min(2 + seed % 12, machine.blocks)), 300)
         tokens, ends = tokens + len(out), ends + [judge.ended]
-    assert tokens > 20_000 and {"END", "TRAP", ""} == set(ends)
+    assert tokens > 40 * programs and {"END", "TRAP", ""} == set(ends)
+
+
+@pytest.mark.slow
+def test_seeded_programs_for_warps_of_32():
+    """The machine `default`: barriers, votes, shuffles, atomics, shared memory, thread blocks."""
+    ran = [random_three_ways(engine(DEFAULT), seeded_simt_program(seed, statements=10)) for seed in range(30_000, 30_030)]
+    kinds = {Vocabulary(DEFAULT).token(i).kind for ids in ran for i in ids}
+    assert sum(map(bool, ran)) > 20 and kinds >= {"INIT", "EXEC", "NEXT", "PARK", "WARP", "BLOCK", "MEM", "END"}
 
 
 # ---- hundreds of blocks ---------------------------------------------------------------------------------------------
@@ -123,6 +133,6 @@ $join:
 def test_hundreds_of_blocks(threads, rounds, start, shift, factor):
     """Nested loops that diverge by lane."""
     data = [EDGES[(5 * k + 3) % len(EDGES)] for k in range(threads)]
-    ids = three_ways(engine(), LONG.format(start=start, shift=shift, factor=factor, rounds=rounds), threads, [data], [])
+    ids = three_ways(engine(), LONG.format(start=start, shift=shift, factor=factor, rounds=rounds), (threads, 1, 1), [data], [])
     kinds = [Vocabulary(ARTICLE).token(i).kind for i in ids]
-    assert kinds.count("EXEC") > 200 and kinds.count("WARP") == -(-threads // 4) - 1
+    assert kinds.count("EXEC") > 200 and kinds.count("WARP") == kinds.count("PARK") - 1 == -(-threads // 4) - 1

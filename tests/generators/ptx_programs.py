@@ -20,8 +20,6 @@ SLOTS = 3
 """Words of the output array that each thread owns."""
 INPUTS = 16
 """Words of the input array, a power of two."""
-BASE = 65536
-"""Byte address of the first array in the machine's global memory."""
 NAME = "random_kernel"
 
 
@@ -30,21 +28,28 @@ class RandomProgram:
     """A kernel (parameters: input array, output array, a number) and its launch.
 
     inputs: INPUTS words, not negative. threads: size of the thread block. outputs: words of the output array, zeros at first.
+    blocks: of the grid. shape: of the thread block, if not along x alone. counters: words behind the threads' outputs.
     """
 
     ptx: str
     threads: int
     inputs: list[int]
     number: int
+    blocks: int = 1
+    shape: tuple[int, int, int] | None = None
+    counters: int = 0
 
     @property
     def outputs(self) -> int:
-        return SLOTS * self.threads
+        return SLOTS * self.threads * self.blocks + self.counters
 
     @property
-    def addresses(self) -> list[int]:
-        """Byte addresses of the two arrays, one after the other from BASE."""
-        return [BASE, BASE + 4 * INPUTS]
+    def block(self) -> tuple[int, int, int]:
+        return self.shape or (self.threads, 1, 1)
+
+    def addresses(self, base: int) -> list[int]:
+        """Byte addresses of the two arrays, one after the other from a base."""
+        return [base, base + 4 * INPUTS]
 
     def __repr__(self) -> str:
         return f"RandomProgram(threads={self.threads}, inputs={self.inputs}, number={self.number}, ptx=\n{self.ptx})"
@@ -134,7 +139,7 @@ class _Writer:
             else:
                 self.emit(f"not.pred {self.pred()}, {self.pred()}")
         elif kind == 10:
-            what = self.pick(("%tid.x", "%ntid.x", "%ctaid.x", "%nctaid.x", "%laneid", "%tid.y"))
+            what = self.pick(("%tid.x", "%ntid.x", "%ctaid.x", "%nctaid.x", "%tid.y"))
             self.emit(f"{g}mov.u32 {d}, {what}")
         elif kind == 11:
             self.emit(self.pick((f"cvt.s32.s8 {d}, {self.reg()}", f"cvt.u32.u16 {d}, {self.reg()}",

@@ -13,7 +13,7 @@ from qgpu.ptx import parse_ptx
 from qgpu_reference.machine import MachineInterpreter
 from qgpu_reference.ptx import launch as reference_launch
 
-BASE = 65536
+BASE = ARTICLE.global_base
 
 
 def setup_ids(program: Program, memory: list[int]) -> list[int]:
@@ -24,10 +24,14 @@ def setup_ids(program: Program, memory: list[int]) -> list[int]:
     for block, words in enumerate(program.words()):
         for number, word in enumerate(words):
             tokens += [*v.value_tokens(word), Token("PROG", (number, block))]
-    tokens.append(Token("CONFIG", (-(-threads // m.lanes), (threads - 1) % m.lanes + 1)))
-    for number, word in enumerate(memory):
+    tokens.append(Token("CONFIG", (-(-threads // m.warp_size), (threads - 1) % m.warp_size + 1)))
+    for axis, size in enumerate(program.launch.grid):
+        tokens += [*v.value_tokens(size - 1), Token("GRID", (axis,))]
+    for number, word in (dict(enumerate(memory)) | program.data).items():
         tokens += [*v.value_tokens(word), Token("MEM", (number,))]
-    return [v.id_of(t) for t in [*tokens, Token("WARP", (0,))]]
+    for axis in range(3):
+        tokens += [*v.value_tokens(0), Token("BLOCK", (axis,))]
+    return [v.id_of(t) for t in [*tokens, Token("WARP", (0, 0, 1))]]
 
 
 @dataclass
@@ -46,24 +50,31 @@ class Ran:
         return [str(v.token(t)) for t in self.generated]
 
 
-def run_ptx(text: str, arguments: list[int], threads: int, memory: list[int], machine: Machine = ARTICLE) -> Ran:
-    program = lower(parse_ptx(text), None, machine, LaunchShape((1, 1, 1), (threads, 1, 1), arguments))
+def run_ptx(text: str, arguments: list[int | bytes], threads: int | tuple[int, int, int], memory: list[int], machine: Machine = ARTICLE,
+            grid: tuple[int, int, int] = (1, 1, 1), shared_bytes: int = 0) -> Ran:
+    block = (threads, 1, 1) if isinstance(threads, int) else threads
+    shape = LaunchShape(grid, block, arguments, shared_bytes, len(memory))
+    program = lower(parse_ptx(text), None, machine, shape)
     interpreter = MachineInterpreter(machine)
     return Ran(program, interpreter, interpreter.run(setup_ids(program, [w & 0xFFFFFFFF for w in memory])))
 
 
 def run_random(p: RandomProgram, machine: Machine = ARTICLE) -> list[int]:
     """The output array of a random program on the machine interpreter."""
-    ran = run_ptx(p.ptx, [*p.addresses, p.number], p.threads, p.inputs, machine)
+    memory = [*p.inputs, *[0] * p.outputs]
+    ran = run_ptx(p.ptx, [*p.addresses(machine.global_base), p.number], p.block, memory, machine, (p.blocks, 1, 1))
     assert ran.machine.ended == "END"
     assert ran.words(0, INPUTS) == p.inputs
     return ran.words(INPUTS, p.outputs)
 
 
-def expected_random(p: RandomProgram) -> list[int]:
+def expected_random(p: RandomProgram, machine: Machine = ARTICLE) -> list[int]:
     """The output array by the reference's PTX interpreter."""
     arrays = [struct.pack(f"<{INPUTS}I", *p.inputs), bytes(4 * p.outputs), p.number]
-    outcome = reference_launch(parse_ptx(p.ptx), NAME, 1, p.threads, arrays, warp_size=4, bases=[*p.addresses, None])
+    bases = [*p.addresses(machine.global_base), None]
+    if bases[0] < 65536:  # the reference keeps the first addresses free
+        bases = [b + 65536 if b is not None else None for b in bases]
+    outcome = reference_launch(parse_ptx(p.ptx), NAME, p.blocks, p.block, arrays, warp_size=machine.warp_size, bases=bases)
     return list(struct.unpack(f"<{p.outputs}I", outcome.arrays[1]))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from lower_harness import BASE, run_ptx, three_operands
+from qgpu.machine.description import ARTICLE, DEFAULT, Machine
 
 MASK = 0xFFFFFFFF
 INT_MIN, INT_MAX = -2**31, 2**31 - 1
@@ -129,12 +130,6 @@ TABLE: list[tuple[str, Expected]] = [
     ("mov.b32 %r0, -2147483648;", lambda a, b, c, t: INT_MIN),
     ("mov.u32 %r0, %tid.x;", lambda a, b, c, t: t),
     ("mov.u32 %r0, %ntid.x;", lambda a, b, c, t: 28),
-    ("mov.u32 %r0, %laneid;", lambda a, b, c, t: t % 4),
-    ("mov.u32 %r0, %warpid;", lambda a, b, c, t: t // 4),
-    ("mov.u32 %r0, %lanemask_lt;", lambda a, b, c, t: (1 << t % 4) - 1),
-    ("mov.u32 %r0, %lanemask_ge;", lambda a, b, c, t: 15 & ~((1 << t % 4) - 1)),
-    ("mov.u32 %r0, %lanemask_gt;", lambda a, b, c, t: 15 & ~((2 << t % 4) - 1)),
-    ("mov.u32 %r0, WARP_SZ;", lambda a, b, c, t: 4),
     ("mov.u32 %r7, %ctaid.x;\nmov.u32 %r8, %nctaid.x;\nmad.lo.s32 %r0, %r7, 5, %r8;", lambda a, b, c, t: 1),
     ("cvt.s32.s8 %r0, %r1;", lambda a, b, c, t: s(a, 8)),
     ("cvt.u32.u8 %r0, %r1;", lambda a, b, c, t: a & 255),
@@ -174,11 +169,33 @@ TABLE: list[tuple[str, Expected]] = [
 ]
 
 
+@pytest.mark.parametrize("machine", [ARTICLE, DEFAULT], ids=lambda m: m.name)
 @pytest.mark.parametrize("body, expected", TABLE, ids=[row[0].split(";")[0] for row in TABLE])
-def test_instruction(body: str, expected: Expected) -> None:
+def test_instruction(body: str, expected: Expected, machine: Machine) -> None:
+    run_instruction(body, expected, machine)
+
+
+WARP_TABLE: list[tuple[str, Expected]] = [
+    ("mov.u32 %r0, %laneid;", lambda a, b, c, t: t),
+    ("mov.u32 %r0, %warpid;", lambda a, b, c, t: 0),
+    ("mov.u32 %r0, %lanemask_lt;", lambda a, b, c, t: (1 << t) - 1),
+    ("mov.u32 %r0, %lanemask_ge;", lambda a, b, c, t: -(1 << t)),
+    ("mov.u32 %r0, %lanemask_gt;", lambda a, b, c, t: -(2 << t)),
+    ("mov.u32 %r0, %lanemask_le;", lambda a, b, c, t: (2 << t) - 1),
+    ("mov.u32 %r0, %lanemask_eq;", lambda a, b, c, t: 1 << t),
+    ("mov.u32 %r0, WARP_SZ;", lambda a, b, c, t: 32),
+]
+
+
+@pytest.mark.parametrize("body, expected", WARP_TABLE, ids=[row[0].split(";")[0] for row in WARP_TABLE])
+def test_warp_registers(body: str, expected: Expected) -> None:
+    run_instruction(body, expected, DEFAULT)
+
+
+def run_instruction(body: str, expected: Expected, machine: Machine) -> None:
     n = len(OPERANDS)
-    memory = [v for column in zip(*OPERANDS) for v in column]
-    ran = run_ptx(three_operands(body), [BASE + 4 * n * k for k in range(4)], n, memory)
+    memory = [v for column in zip(*OPERANDS) for v in column] + [0] * n
+    ran = run_ptx(three_operands(body), [machine.global_base + 4 * n * k for k in range(4)], n, memory, machine)
     assert ran.machine.ended == "END"
     want = [u(expected(a, b, c, t)) for t, (a, b, c) in enumerate(OPERANDS)]
     assert ran.words(3 * n, n) == want

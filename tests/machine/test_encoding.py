@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from qgpu.errors import LoweringError
-from qgpu.machine.description import ARTICLE, OPERATIONS
+from qgpu.machine.description import ARTICLE, DEFAULT, OPERATIONS
 from qgpu.machine.encoding import (Block, Instruction, Origin, Register, Result, Source, check_block, decode, encode, print_block,
                                    shuffle_pattern)
 from qgpu_reference.block import read_block
@@ -26,9 +26,9 @@ def test_words_by_hand() -> None:
     assert len(words) == 14
     assert words[0] == 5 << 4
     assert words[1] == 7 | 32 << 6 | 0b0010 << 12 | 1 << 16
-    assert words[2] == 1 << 16 | 1 << 20  # a_tid, b_imm
-    assert words[3] == 1 << 14 and words[4] == 2
-    assert words[5] == 3 | 15 << 8 | 1 << 17  # ra, rc, b_r1
+    assert words[2] == 1 << 19  # b_imm
+    assert words[3] == 1 << 14 | 1 << 22 and words[4] == 2  # shl, a_tid
+    assert words[5] == 3 | 15 << 8 | 1 << 16  # ra, rc, b_r1
     assert words[6] == 1 << 13 and words[7] == 0
     assert words[8:11] == [0, 0, 0]
     assert words[11] == 1 << 4 | 1 << 13  # rb, a_r2
@@ -77,6 +77,35 @@ def test_round_trip(block: Block) -> None:
     assert back.stages[:n] == block.stages and all(i is None for i in back.stages[n:])
     assert back.dest[:n] == block.dest and not any(back.dest[n:])
     assert (back.fall, back.taken, back.branch) == (block.fall, block.taken, block.branch)
+
+
+def test_words_of_register_classes_by_hand() -> None:
+    m = DEFAULT
+    block = Block((ins("add ld", Register(7), Source.IMMEDIATE, immediate=12), ins("popc", Result(1)), ins("add", Register(3), Register(5)),
+                   ins("sel", Source.CTAY, Register(31), Register(31))), (8, 0, 0, 31), 5, barrier=True, vote=False, clear=True)
+    words = encode(m, block)
+    assert words[0] == 8 | 31 << 15
+    assert words[1] == 5 | 0b1001 << 16 | 1 << 22 | 1 << 24
+    assert words[2] == 3 << 4 | 1 << 13 | 1 << 28  # port 1 reads 1 + 3 * 2; a_p1, b_imm
+    assert words[6] == 1 << 18
+    assert words[8] == 2 | 2 << 8 | 1 << 12 | 1 << 17  # port 0 reads 3, port 2 reads 5; a_p0, b_p2
+    assert words[11] == 11 << 4 | 1 << 16 | 1 << 19  # port 1 reads 31 for both
+    assert words[12] == 1 << 10 | 1 << 24
+    back = decode(m, words)
+    assert back == Block(block.stages, block.dest, 5, 0, barrier=True, clear=True)
+
+
+def test_registers_of_one_class_do_not_meet() -> None:
+    with pytest.raises(LoweringError, match="operand B: another register of the same class"):
+        check_block(DEFAULT, Block((ins("add", Register(1), Register(4)),), (1,), EXIT))
+    check_block(DEFAULT, Block((ins("add", Register(1), Register(1)),), (1,), EXIT))
+    with pytest.raises(LoweringError, match="vote with a branch"):
+        check_block(DEFAULT, Block((ins("add"),), (1,), 1, 1, True, vote=True))
+
+
+def test_a_vote_has_one_target() -> None:
+    back = decode(DEFAULT, encode(DEFAULT, Block((None, None, None, ins("set eq", Register(1), Register(2))), (), 3, vote=True, clear=True)))
+    assert (back.fall, back.taken, back.vote, back.clear, back.branch, back.barrier) == (3, 3, True, True, False, False)
 
 
 BAD = [
@@ -147,4 +176,4 @@ def test_printing() -> None:
 
 def test_every_line_has_a_place() -> None:
     fields = ARTICLE.operation_fields()
-    assert [fields[name][0] for name in OPERATIONS] == list(range(18))
+    assert [fields[name][0] for name in OPERATIONS] == list(range(22))

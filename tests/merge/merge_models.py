@@ -12,8 +12,8 @@ from qgpu.qwen import synthetic
 from qgpu.qwen.config import Config
 
 TINY = Machine("tiny", lanes=2, registers=7, stages=1, blocks=16, global_words=30, warps=2, stage_mul=(), stage_shift=(1,),
-               hidden=512, heads=8)
-CONFIG = Config(vocab_size=400, hidden_size=512, intermediate_size=64, num_hidden_layers=4, num_attention_heads=4,
+               hidden=2048, heads=8)
+CONFIG = Config(vocab_size=400, hidden_size=2048, intermediate_size=64, num_hidden_layers=4, num_attention_heads=4,
                 num_key_value_heads=2, head_dim=64, linear_num_key_heads=8, linear_num_value_heads=8, tie_word_embeddings=True,
                 eos_token_ids=(7,))
 ARTICLE_CONFIG = dataclasses.replace(CONFIG, vocab_size=3000, hidden_size=2048, intermediate_size=256, num_attention_heads=8,

@@ -73,5 +73,5 @@ def test_bad_bases(tmp_path, command):
     assert status == 1 and "config.json" in err
     base = make_base(tmp_path / "base")
     status, _, err = command("merge", base, tmp_path / "out")
-    assert status == 2 and "hidden_size is 512, not 2048" in err
+    assert status == 2 and "linear_num_key_heads is 8, not 16" in err
     assert command("kl", base, base)[0] == 1

@@ -56,7 +56,7 @@ def test_text_through_all_layers_has_the_bases_bits(made, request):
 def test_a_heads_rows_do_not_depend_on_the_rows_below(models, tokens):
     """Whatever kernel a processor has for a head of a round number of rows serves a longer one with the same bits."""
     ar = models[1].model.fast.ar
-    w, x = models[1].model.weights.head, round_bf16(RNG.standard_normal((tokens, 512)))
+    w, x = models[1].model.weights.head, round_bf16(RNG.standard_normal((tokens, 2048)))
     for rows in (64, 416, 1000):
         assert same_bits(ar.linear(x, w)[:, :rows], ar.linear(x, w[:rows])), rows
 
@@ -180,8 +180,8 @@ def test_a_model_through_launch(tied):
 def test_an_embedding_that_needs_two_reserved_dims(tmp_path):
     """Every dim is zero in some row."""
     cfg = dataclasses.replace(CONFIG, vocab_size=560)
-    embed = np.random.default_rng(9).standard_normal((560, 512)).astype(np.float32) * np.float32(0.04)
-    embed[np.arange(512), np.arange(512)] = 0
+    embed = np.random.default_rng(9).standard_normal((2096, 2048)).astype(np.float32) * np.float32(0.04)
+    embed[np.arange(2048), np.arange(2048)] = 0
     base = make_base(tmp_path / "base", cfg, embed=embed)
     result = merge(base, tmp_path / "out", TINY)
     assert len(result.report["placement"]["silence"]) == 2

@@ -143,6 +143,11 @@ def test_hub_names(tmp_path, monkeypatch):
     assert hub.find(tmp_path) == tmp_path
     with pytest.raises(CheckpointError, match="no such folder"):
         hub.find(tmp_path / "nowhere")
+    for name in ("x" * 5000, "a\0b"):
+        with pytest.raises(CheckpointError, match="no such folder"):
+            hub.find(name)
+    with pytest.raises(CheckpointError, match="nor a name that the hub allows"):
+        hub.find("owner/a--b")
     asked = []
 
     def download(name, **options):

@@ -1,57 +1,100 @@
-"""A hand assembler for the `article` machine's tests: bit positions and token ids written out from docs/machine.md."""
+"""A hand assembler for the reference machine's tests: bit positions and token ids written out from docs/machine.md."""
 
 from __future__ import annotations
 
-SIZES = {"lanes": 4, "registers": 15, "stages": 4, "blocks": 32, "global_words": 126, "warps": 8, "chunk_bits": 11,
-         "stage_mul": (2, 4), "stage_shift": (1, 3), "global_base": 65536}
-EXIT = 32
-G = 65536
+from dataclasses import dataclass
 
-# First id of each kind, counted by hand: 1 + 2048 + 2048 + 448 + 32 + 126 + 8 + 2592 + 1 + 1 ids.
-FIRST = {"NOP": 0, "VAL": 1, "SVAL": 2049, "PROG": 4097, "CONFIG": 4545, "MEM": 4577, "WARP": 4703, "EXEC": 4711,
-         "END": 7303, "TRAP": 7304}
-
-# Operand word: registers in bits 0..11, then one line a bit.
-OPERAND = {"a": {"r1'": 12, "r2'": 13, "r3'": 14, "imm": 15, "tid": 16},
-           "b": {"r1'": 17, "r2'": 18, "r3'": 19, "imm": 20}, "c": {"r1'": 21, "r2'": 22, "r3'": 23}}
-OPERATION = {name: bit for bit, name in enumerate("add sub xor and lt eq gt signed set minmax sel ld st mul shl shr sar "
-                                                  "shfl".split())}
+OPERATION = {name: bit for bit, name in enumerate(
+    "add sub xor and lt eq gt signed set minmax sel ld st mul shl shr sar shfl popc clz brev mulhi".split())}
+SPECIAL = {"tid": 22, "ctax": 23, "ctay": 24, "ctaz": 25, "ballot": 26}
+KINDS = "NOP VAL SVAL PROG CONFIG GRID MEM BLOCK WARP INIT EXEC NEXT PARK END TRAP".split()
 
 
-def stage(lines="", a="0", b="0", c="0", imm=0):
-    """Three words of an instruction. Operands: "r5" (register), "r2'" (result of stage 2), "imm", "tid" or "0"."""
-    word = 0
-    for name, low, text in (("a", 0, a), ("b", 4, b), ("c", 8, c)):
-        if text in OPERAND[name]:
-            word |= 1 << OPERAND[name][text]
-        elif text != "0":
-            word |= int(text[1:]) << low
-    return [word, sum(1 << OPERATION[line] for line in lines.split()), imm & 0xFFFFFFFF]
+@dataclass(frozen=True)
+class Assembler:
+    """One machine of four lanes, four stages and 11-bit chunks. first: the first id of each kind, then the number of ids.
 
+    ports: width of the three fields in front of the operand word. exit: the target EXIT.
+    """
 
-def block(*stages, fall=EXIT, taken=0, branch=0, store=0, live=(), dest=(0, 0, 0, 0)):
-    """Fourteen words of a block. live: stages (from 1) whose result is live."""
-    header0 = dest[0] | dest[1] << 4 | dest[2] << 8 | dest[3] << 12
-    header1 = fall | taken << 6 | sum(1 << 12 + s - 1 for s in live) | branch << 16 | store << 17
-    words = [header0, header1]
-    for s in [*stages, *[stage()] * (4 - len(stages))]:
-        words += s
-    return words
+    sizes: dict
+    first: dict
+    classes: bool
+    ports: int
+    register_bits: int
+    exit: int
 
+    def stage(self, lines="", a="0", b="0", c="0", imm=0):
+        """Three words of an instruction. Operands: "r5" (register), "r2'" (result of stage 2), "imm", "0", for A also "tid" etc."""
+        word, operation, field = 0, sum(1 << OPERATION[line] for line in lines.split()), {}
+        line = 3 * self.ports
+        for x, text in enumerate((a, b, c)):
+            if text[0] == "r" and text[-1] != "'":
+                number = int(text[1:])
+                port, value = (number % 3, number // 3 + 1) if self.classes else (x, number)
+                assert field.setdefault(port, value) == value, f"two registers of class {port}"
+                if self.classes:
+                    word |= 1 << line + 3 * x + port
+        line += 9 if self.classes else 0
+        for text, names in ((a, ("r1'", "r2'", "r3'", "imm")), (b, ("r1'", "r2'", "r3'", "imm")), (c, ("r1'", "r2'", "r3'"))):
+            if text in names:
+                word |= 1 << line + names.index(text)
+            line += len(names)
+        for port, value in field.items():
+            word |= value << port * self.ports
+        if a in SPECIAL:
+            operation |= 1 << SPECIAL[a]
+        return [word, operation, imm & 0xFFFFFFFF]
 
-def ids(text):
-    """Token ids of records such as "VAL 5; SVAL 0; EXEC 1 .FT.; END"."""
-    out = []
-    for record in text.replace("\n", ";").split(";"):
-        if not record.strip():
-            continue
-        kind, *rest = record.split()
-        payload = int(rest[0]) if rest else 0
-        if kind == "EXEC":
-            outcome = rest[1].replace("F", "1").replace("T", "2").replace(".", "0")
-            payload = payload * 81 + int(outcome[::-1], 3)
-        out.append(FIRST[kind] + payload)
-    return out
+    def block(self, *stages, fall=None, taken=0, branch=0, store=0, barrier=0, vote=0, clear=0, live=(), dest=(0, 0, 0, 0)):
+        """Fourteen words of a block. live: stages (from 1) whose result is live. fall: EXIT where not given."""
+        width = self.exit.bit_length()
+        header0 = sum(d << self.register_bits * k for k, d in enumerate(dest))
+        flags = branch | store << 1 | barrier << 2 | vote << 3 | clear << 4
+        header1 = (self.exit if fall is None else fall) | taken << width | flags << 2 * width + 4
+        header1 |= sum(1 << 2 * width + s - 1 for s in live)
+        words = [header0, header1]
+        for s in [*stages, *[self.stage()] * (4 - len(stages))]:
+            words += s
+        return words
+
+    def ids(self, text):
+        """Token ids of records such as "VAL 5; SVAL 0; WARP 1 0 1; INIT 1-7; EXEC 1 .FT.; BLOCK x; END"."""
+        out = []
+        for record in text.replace("\n", ";").split(";"):
+            if not record.strip():
+                continue
+            kind, *rest = record.split()
+            payload = 0
+            if kind == "INIT" and "-" in rest[0]:
+                low, high = rest[0].split("-")
+                out += [self.first[kind] + group for group in range(int(low), int(high) + 1)]
+                continue
+            if kind in ("EXEC", "NEXT", "PARK"):
+                payload = int(rest.pop().replace("F", "1").replace("T", "2").replace(".", "0")[::-1], 3)
+                payload += 81 * int(rest[0]) if rest else 0
+            elif kind == "WARP":
+                payload = int(rest[0]) * 4 + int(rest[1]) * 2 + int(rest[2])
+            elif rest:
+                payload = "xyz".index(rest[0]) if kind in ("GRID", "BLOCK") else int(rest[0])
+            out.append(self.first[kind] + payload)
+        return out
+
+    def setup(self, blocks, memory=None, warps=1, last=None, grid=(1, 1, 1)):
+        """The host's part of a stream. blocks: contents by number (list or dict)."""
+        size = self.sizes["lanes"] * self.sizes["groups"]
+        out = self.ids("NOP; NOP; NOP")
+        for number, content in blocks.items() if isinstance(blocks, dict) else enumerate(blocks):
+            for word, value in enumerate(content):
+                out += [*words(value), self.first["PROG"] + word * self.sizes["blocks"] + number]
+        out.append(self.first["CONFIG"] + (warps - 1) * size + (size if last is None else last) - 1)
+        for axis in range(3):
+            out += [*words(grid[axis] - 1), self.first["GRID"] + axis]
+        for word, value in (memory or {}).items():
+            out += [*words(value), self.first["MEM"] + word]
+        for axis in range(3):
+            out += [*words(0), self.first["BLOCK"] + axis]
+        return [*out, self.first["WARP"] + 1]
 
 
 def words(value):
@@ -64,13 +107,29 @@ def words(value):
     return [1 + v % 2048, 1 + v // 2048 % 2048, 2049 + v // 2048 ** 2 % 2048]
 
 
-def setup(blocks, memory=None, warps=1, last=4):
-    """The host's part of a stream: all blocks' words, CONFIG, memory words, WARP 0."""
-    out = ids("NOP; NOP; NOP")
-    for number, content in enumerate(blocks):
-        for word, value in enumerate(content):
-            out += [*words(value), FIRST["PROG"] + word * 32 + number]
-    out.append(FIRST["CONFIG"] + (warps - 1) * 4 + last - 1)
-    for word, value in (memory or {}).items():
-        out += [*words(value), FIRST["MEM"] + word]
-    return [*out, FIRST["WARP"]]
+COMMON = {"lanes": 4, "stages": 4, "chunk_bits": 11}
+
+# 1 + 2048 + 2048 + 448 + 32 + 3 + 126 + 3 + 32 + 1 + 2592 + 81 + 81 + 1 + 1 ids, counted by hand.
+ARTICLE = Assembler(
+    COMMON | {"groups": 1, "warps": 8, "registers": 15, "register_classes": 0, "blocks": 32, "global_words": 126,
+              "shared_words": 0, "stage_load": (1, 2, 3, 4), "stage_mul": (2, 4), "stage_shift": (1, 3), "stage_bits": (),
+              "stage_mulhi": ()},
+    dict(zip(KINDS + ["size"], (0, 1, 2049, 4097, 4545, 4577, 4580, 4706, 4709, 4741, 4742, 7334, 7415, 7496, 7497, 7498))),
+    classes=False, ports=4, register_bits=4, exit=32)
+
+# 1 + 2048 + 2048 + 1764 + 256 + 3 + 5120 + 3 + 32 + 8 + 10206 + 648 + 81 + 1 + 1 ids.
+DEFAULT = Assembler(
+    COMMON | {"groups": 8, "warps": 8, "registers": 31, "register_classes": 3, "blocks": 126, "global_words": 4096,
+              "shared_words": 1024, "stage_load": (1,), "stage_mul": (2, 4), "stage_shift": (1, 3), "stage_bits": (2,),
+              "stage_mulhi": (4,)},
+    dict(zip(KINDS + ["size"], (0, 1, 2049, 4097, 5861, 6117, 6120, 11240, 11243, 11275, 11283, 21489, 22137, 22218, 22219,
+                                22220))),
+    classes=True, ports=4, register_bits=5, exit=128)
+
+# Between the two: two groups, three warps, every unit in every stage; 20 global and 8 shared words, windows of 128 bytes.
+# 1 + 2048 + 2048 + 448 + 24 + 3 + 28 + 3 + 12 + 2 + 2592 + 162 + 81 + 1 + 1 ids.
+MIDDLE = Assembler(
+    COMMON | {"groups": 2, "warps": 3, "registers": 31, "register_classes": 3, "blocks": 32, "global_words": 20,
+              "shared_words": 8} | {f"stage_{unit}": (1, 2, 3, 4) for unit in ("load", "mul", "shift", "bits", "mulhi")},
+    dict(zip(KINDS + ["size"], (0, 1, 2049, 4097, 4545, 4569, 4572, 4600, 4603, 4615, 4617, 7209, 7371, 7452, 7453, 7454))),
+    classes=True, ports=4, register_bits=5, exit=32)

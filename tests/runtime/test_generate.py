@@ -13,11 +13,14 @@ from qgpu.runtime.progress import Progress
 
 V = Vocabulary(ARTICLE)
 EXEC = V.id_of(Token("EXEC", (0, (0, 0, 0, 0))))
-END, TRAP, NOP, CONFIG = (V.id_of(t) for t in (Token("END"), Token("TRAP"), Token("NOP"), Token("CONFIG", (1, 1))))
+END, TRAP, NOP, CONFIG, GRID = (V.id_of(t) for t in (Token("END"), Token("TRAP"), Token("NOP"), Token("CONFIG", (1, 1)),
+                                                     Token("GRID", (0,))))
 
 
 class Script:
     """Writes the given tokens, then the last one for ever."""
+
+    machine = ARTICLE
 
     def __init__(self, *tokens):
         self.tokens, self.fed = tokens, []
@@ -36,7 +39,8 @@ class Script:
         self.fed = []
 
 
-@pytest.mark.parametrize("tokens, how", [((EXEC, 5, END), "END"), ((TRAP,), "TRAP"), ((EXEC, NOP), "FOREIGN"), ((CONFIG,), "FOREIGN")])
+@pytest.mark.parametrize("tokens, how", [
+    ((EXEC, 5, END), "END"), ((TRAP,), "TRAP"), ((EXEC, NOP), "FOREIGN"), ((CONFIG,), "FOREIGN"), ((EXEC, 5, GRID), "FOREIGN")])
 def test_how_it_stops(tokens, how):
     ids, engine = [0, 0, 7], Script(*tokens[1:])
     assert isinstance(engine, Engine)

@@ -31,7 +31,7 @@ def test_arrays_are_updated_in_place():
     result = run(SCALE, [a, 3], check=True)
     assert a.tolist() == [3, -6, 2147483645] and result.args[0] is a and result.args[1] == 3
     assert (result.kernel, result.grid, result.block, result.machine) == ("scale", (1, 1, 1), (3, 1, 1), ARTICLE)
-    assert V.token(result.tokens[-1]) == Token("END") and V.token(result.tokens[result.setup - 1]) == Token("WARP", (0,))
+    assert V.token(result.tokens[-1]) == Token("END") and V.token(result.tokens[result.setup - 1]) == Token("WARP", (0, 0, 1))
     assert result.check.positions == len(result.tokens) - result.setup and result.check.mismatches == 0 and result.check.words == 3
     assert result.seconds > 0 and result.speed > 0 and result.program.blocks
 

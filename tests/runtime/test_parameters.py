@@ -7,7 +7,7 @@ import pytest
 
 from qgpu.errors import UsageError
 from qgpu.ptx import parse_ptx
-from qgpu.runtime.parameters import check_arguments, parameter_kinds
+from qgpu.runtime.parameters import check_arguments, describe, parameter_kinds, passed_by_value
 
 PTX = """.version 6.4
 .target sm_75
@@ -75,8 +75,22 @@ def test_wrong_number(given):
         check_arguments(kernel(), [array()] * given)
 
 
-@pytest.mark.parametrize("declared, says", [(".param .align 4 .b8 a[12]", "by value"), (".param .f32 a", "integers only")])
-def test_parameters_that_no_argument_fits(declared, says):
-    text = ".version 6.4\n.target sm_75\n.address_size 64\n.visible .entry k(%s)\n{\n ret;\n}\n" % declared
-    with pytest.raises(UsageError, match=says):
-        check_arguments(parse_ptx(text).kernel(), [array()])
+def taking(declared):
+    return parse_ptx(".version 6.4\n.target sm_75\n.address_size 64\n.visible .entry k(%s)\n{\n ret;\n}\n" % declared).kernel()
+
+
+def test_parameters_that_no_argument_fits():
+    with pytest.raises(UsageError, match="integers only"):
+        check_arguments(taking(".param .f32 a"), [array()])
+
+
+def test_structures_by_value():
+    k = taking(".param .u64 .ptr .align 4 a, .param .align 4 .b8 s[12]")
+    assert passed_by_value(k) == {1} and passed_by_value(kernel()) == frozenset()
+    assert describe(k) == ["1: array", "2: structure of 12 bytes"]
+    for bytes_ in (np.zeros(12, np.uint8), np.zeros(3, np.int32)):
+        assert check_arguments(k, [array(), bytes_]) == [4, 0]
+    for wrong, says in ((np.zeros(11, np.uint8), "an array of 11 bytes is given"), (3, "the number 3 is given")):
+        with pytest.raises(UsageError, match=says) as e:
+            check_arguments(k, [array(), wrong])
+        assert "structure of 12 bytes" in str(e.value) and "argument 2 of k" in str(e.value)

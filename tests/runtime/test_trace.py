@@ -4,14 +4,16 @@ import json
 
 import numpy as np
 import pytest
+from reference_engine import ReferenceEngine
 
+import qgpu
 from qgpu.errors import UsageError
-from qgpu.machine.description import ARTICLE
+from qgpu.machine.description import ARTICLE, DEFAULT
 from qgpu.machine.encoding import Block, Instruction, Register, Result, Source, encode
 from qgpu.machine.tokens import Token, Vocabulary
-from qgpu.runtime.layout import place
 from qgpu.runtime.setup import setup_tokens
-from qgpu.runtime.trace import records, write_trace
+from qgpu.runtime.trace import Narrator, records, write_trace
+from qgpu.runtime.whereabouts import whereabouts
 from qgpu_reference.machine import MachineInterpreter
 
 BASE = ARTICLE.global_base
@@ -30,8 +32,8 @@ PROGRAM = (
 
 @pytest.fixture(scope="module")
 def stream():
-    layout = place([np.array([3, 4, 5000, 7, 8], np.int32)], ARTICLE)
-    setup = setup_tokens(ARTICLE, {b: encode(ARTICLE, block) for b, block in enumerate(PROGRAM)}, 5, layout)
+    setup = setup_tokens(ARTICLE, {b: encode(ARTICLE, block) for b, block in enumerate(PROGRAM)}, (1, 1, 1), 5,
+                         dict(enumerate([3, 4, 5000, 7, 8])))
     return setup + MachineInterpreter(ARTICLE).run(setup), len(setup)
 
 
@@ -42,13 +44,14 @@ def test_meanings(stream):
     assert [r["by"] for r in found] == ["host"] * setup + ["model"] * (len(ids) - setup)
     text = [r["meaning"] for r in found]
     for expected in (
-            "a value = 5000", "global word 2 (address 65544) becomes 5000", "5 threads in 2 warps, 1 of them in the last",
-            "warp 0 starts, threads 0 to 3", "block 0 runs for lanes 0, 1, 2, 3 of warp 0",
-            "stage 2 result of lane 1 (thread 1), register r1 = 65540", "stage 3 result of lane 2 (thread 2), register r2 = 5000",
+            "a value = 5000", "global word 2 (address 520) becomes 5000", "5 threads in 2 warps, 1 of them in the last",
+            "warp 0 starts, threads 0 to 3",
+            "the grid has 1 thread blocks along y", "the thread block's index along z becomes 0", "block 0 runs for lanes 0, 1, 2, 3 of warp 0",
+            "stage 2 result of lane 1 (thread 1), register r1 = 516", "stage 3 result of lane 2 (thread 2), register r2 = 5000",
             "block 1 runs for lanes 0, 3 of warp 0, k.cu:9; lanes 1, 2 go on to block 2; lanes 0, 3 branch to block 1",
             "bits 0 to 10 of store data of lane 3 (thread 3); more follow",
-            "store data of lane 3 (thread 3) = -7000 (0xffffe4a8)", "global word 3 (address 65548) becomes -7000 (0xffffe4a8), stored by lane 3",
-            "warp 1 starts, threads 4 to 4", "block 0 runs for lane 0 of warp 1", "the launch ends"):
+            "store data of lane 3 (thread 3) = -7000 (0xffffe4a8)", "global word 3 (address 524) becomes -7000 (0xffffe4a8), stored by lane 3",
+            "warp 1 starts, threads 4 to 4", "block 0 runs for lane 0 of warp 1", "warp 1 ends; lane 0 goes on to the exit", "the launch ends"):
         assert expected in text, expected
     assert not any("out of place" in t for t in text)
 
@@ -62,9 +65,63 @@ def test_every_register_value_is_the_interpreters(stream):
         if ", register r" in record["meaning"] and record["kind"] == "SVAL":
             head, value = record["meaning"].split(" = ")
             register, lane = int(head.split(" r")[-1]), int(head.split("lane ")[1].split()[0])
-            assert judge.registers[judge.warp][lane][register] == int(value.split()[0]) & 0xFFFFFFFF
+            assert judge.registers[judge.warp][judge.group][lane][register] == int(value.split()[0]) & 0xFFFFFFFF
             seen += 1
     assert seen == 10
+
+
+WARPS = """
+__global__ void warps(int *a, const int *b)
+{
+    __shared__ int s[40];
+    int i = threadIdx.x, block = blockIdx.x + 2 * blockIdx.z;
+    if (i == 39) return;
+    s[i] = b[i] + block;
+    __syncthreads();
+    unsigned even = __ballot_sync(__activemask(), !(s[38 - i] & 1));
+    a[39 * block + i] = (i & 1) ? s[38 - i] * 3 : (int)even;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """A launch on the machine `default`: partial warp, barrier, shared memory, ballot, several blocks."""
+    a = np.zeros(4 * 39, np.int32)
+    return qgpu.launch(WARPS, None, (2, 1, 2), 40, [a, np.arange(40, dtype=np.int32) ** 2], machine=DEFAULT,
+                       engine=ReferenceEngine(DEFAULT), check=True)
+
+
+def test_the_narrator_knows_the_interpreters_state(whole):
+    judge, narrator, vocabulary = MachineInterpreter(DEFAULT), Narrator(DEFAULT), Vocabulary(DEFAULT)
+    for position, token in enumerate(whole.tokens):
+        judge.feed(token)
+        text = narrator.meaning(vocabulary.token(token))
+        assert "out of place" not in text
+        if position >= whole.setup:
+            assert (narrator.warp, narrator.group, narrator.index) == (judge.warp, judge.group, judge.index)
+            if narrator.block is not None:
+                assert narrator.targets[narrator.warp] == judge.targets[judge.warp]
+        if position % 100 == 99 and judge.running:
+            at = whereabouts(DEFAULT, whole.tokens[:position + 1])
+            assert (at.index, at.warp) == (tuple(judge.index), judge.warp) or not position >= whole.setup
+            if at.block is not None:
+                assert (at.block, at.group) == (judge.block, judge.group)
+    assert narrator.grid == [2, 1, 2] and not narrator.running
+
+
+def test_meanings_on_the_whole_machine(whole):
+    text = [r["meaning"] for r in records(DEFAULT, whole.tokens, whole.setup)]
+    for expected in (
+            "40 threads in 2 warps, 8 of them in the last", "the grid has 2 thread blocks along z", "warp 0 starts, threads 0 to 3",
+            "group 7 of warp 0 starts, threads 28 to 31", "group 2 of warp 1 starts, no thread", "warp 0 waits at the barrier",
+            "warp 1 starts, threads 32 to 35; a warp before it waits at a barrier", "warp 0 goes on",
+            "the next thread block's index along x = 1", "the thread block's index along x becomes 1",
+            "the next thread block's index along y = 0", "the thread block's index along z becomes 1", "the launch ends"):
+        assert any(t == expected or t.startswith(expected + ";") for t in text), expected
+    for part in ("of group 3 of warp 0", "lane 2 of group 1 (thread 38)", "shared word 38 (address 32920) becomes", ", stored by lane 3",
+                 "vote 1 and go on to block", "votes 1 and goes on to block", "of group 1 go on to the exit"):
+        assert any(part in t for t in text), part
 
 
 def test_streams_that_break_the_rules_are_described(stream):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -25,18 +26,21 @@ VALUE_LIMIT = 1 << 17          # pre-activations, and every partial sum on the w
 SUM_BITS = 24                  # fp32 adds integers exactly below 2^24 units in the last place
 
 
+@lru_cache(maxsize=1 << 16)
 def significant_bits(x) -> int:
     """Bits from the first to the last one of a dyadic number."""
     n = abs(Fraction(x).numerator)
     return (n // (n & -n)).bit_length() if n else 0
 
 
+@lru_cache(maxsize=1 << 16)
 def is_bf16(x) -> bool:
     """Whether a number is dyadic with at most 8 significant bits."""
     d = Fraction(x).denominator
     return d & (d - 1) == 0 and significant_bits(x) <= 8
 
 
+@lru_cache(maxsize=1 << 16)
 def is_bias(x) -> bool:
     """Whether a bias is the sum of two bf16 numbers (an integer or half-integer below 2^17)."""
     x = Fraction(x)

@@ -39,6 +39,7 @@ class Signal:
     base: "Signal | None" = None
     is_input: bool = False
     fractional: bool = False   # a dyadic fraction, not an integer: never cleared
+    complement: "Form | None" = field(default=None, repr=False)      # 1 - self, once somebody has asked for it
 
     def __repr__(self) -> str:
         return self.name
@@ -58,10 +59,11 @@ class Signal:
 
 @dataclass(eq=False, slots=True)
 class Form:
-    """A linear form: sum of coefficient * signal, plus a constant. Coefficients are ints or dyadic Fractions."""
+    """A linear form: sum of coefficient * signal, plus a constant. Coefficients are ints, or dyadic floats or Fractions."""
 
     coef: dict[Signal, int | Fraction]
     const: int | Fraction = 0
+    complement: "Form | None" = field(default=None, repr=False)      # 1 - self, once somebody has asked for it
 
     @staticmethod
     def of(x) -> "Form":
@@ -77,10 +79,14 @@ class Form:
         coef: dict[Signal, int | Fraction] = {}
         const: int | Fraction = 0
         for it in items:
-            f = Form.of(it)
-            const += f.const
-            for s, c in f.coef.items():
-                coef[s] = coef.get(s, 0) + c
+            if isinstance(it, Signal):
+                coef[it] = coef.get(it, 0) + 1
+            elif isinstance(it, Form):
+                const += it.const
+                for s, c in it.coef.items():
+                    coef[s] = coef.get(s, 0) + c
+            else:
+                const += it
         return Form({s: c for s, c in coef.items() if c}, const)
 
     def __add__(self, other): return Form.total((self, other))
@@ -102,17 +108,23 @@ class Form:
 
 def code_bit(c: Signal) -> Form:
     """The bit (0 or 1) that a code signal of range -1..1 stands for."""
-    return Form({c: Fraction(1, 2)}, Fraction(1, 2))
+    return Form({c: 0.5}, 0.5)                   # floats are exact here, and many times faster than fractions
 
 
 def not_(x) -> Form:
     """Complement of a bit (signal or form)."""
-    return 1 - Form.of(x)
+    if not isinstance(x, (Signal, Form)):
+        return Form({}, 1 - x)
+    if x.complement is None:
+        x.complement = 1 - Form.of(x)
+    return x.complement
 
 
 def all_of(*literals) -> Form:
     """AND as a form: 1 if every literal (a bit, a signal or form) is 1, at most 0 otherwise."""
-    return Form.total(literals) - (len(literals) - 1)
+    f = Form.total(literals)
+    f.const -= len(literals) - 1
+    return f
 
 
 def binary(bits: Iterable) -> Form:
@@ -125,6 +137,7 @@ class Unit:
     """h = relu(f) * relu(g), adding weight * h to each output signal. tap: conv tap that f reads (0 = this token).
 
     tie: units with the same tie (not 0) share a layer, because a part of their sum alone may not be exact.
+    eager: runs as soon as it can, because it frees more dims than it takes.
     """
 
     f: Form
@@ -134,6 +147,7 @@ class Unit:
     group: str = ""
     tap: int = 0
     tie: int = 0
+    eager: bool = False
 
     def reads(self) -> set[Signal]:
         return set(self.f.coef) | set(self.g.coef)
@@ -147,7 +161,8 @@ class MemoryHead:
     value[j]: form written to value dim j of the addressed row; integers 0..40. gate[j]: form of the output gate.
     outs[j]: signals that receive weight * value_read * relu(gate). key_tap / value_tap: conv taps (0 = this token).
     halve: if given, a form that is 1 on tokens that halve every row and 0 on others (first layer only).
-    const_form: a form that is 1 on tokens whose row also carries the head's two norm constants (default: every row does).
+    const_form: a form that is 1 on tokens whose row carries the head's two norm constants (default: all rows do).
+    after: signals that are complete before the head runs, although it does not read them. eager: runs as soon as it can.
     """
 
     name: str
@@ -162,6 +177,8 @@ class MemoryHead:
     halve: Form | None = None
     row_names: dict[int, str] = field(default_factory=dict)
     const_form: Form | None = None
+    after: tuple[Signal, ...] = ()
+    eager: bool = False
 
     def tap_of(self, j: int) -> int:
         return self.value_tap if isinstance(self.value_tap, int) else self.value_tap[j]
@@ -190,6 +207,7 @@ class Circuit:
         self._scope: list[str] = []
         self._tie = 0
         self._ties = 0
+        self._eager = False
 
     # ---- naming -------------------------------------------------------------------------------------------------
     def scope(self, name: str) -> "_Scope":
@@ -234,7 +252,7 @@ class Circuit:
         """Add relu(f)*relu(g) to outs (a signal, or {signal: weight})."""
         if isinstance(outs, Signal):
             outs = {outs: 1}
-        u = Unit(Form.of(f), Form.of(g), tuple(outs.items()), note, ".".join(self._scope), tap, self._tie)
+        u = Unit(Form.of(f), Form.of(g), tuple(outs.items()), note, ".".join(self._scope), tap, self._tie, self._eager)
         self.units.append(u)
         return u
 
@@ -255,10 +273,10 @@ class Circuit:
         return self.unit(all_of(*literals), 1, outs, note)
 
     def equal(self, x, j, outs, note: str = "", when: Iterable = ()) -> Unit:
-        """Add [x == j] for an integer form x, if every literal in when is 1 (big: beyond x's range)."""
+        """Add [x == j] for an integer form x, if every literal in when is 1."""
         d = Form.of(x) - j
-        big = 2 * max(abs(v) for v in form_range(d)) + 4
-        gate = Form.total(not_(w) for w in when) * int(big)
+        beyond = 1 << int(max(abs(v) for v in form_range(d)) + 1).bit_length()      # a power of two: exact in bf16
+        gate = Form.total(not_(w) for w in when) * beyond
         return self.unit(d + 1 - gate, 1 - d, outs, note)
 
     def at_least(self, x, t, outs: Mapping[Signal, int | Fraction] | Signal, note: str = "", when: Iterable = ()) -> None:
@@ -271,7 +289,17 @@ class Circuit:
             self.unit(gate, d + 1, outs, note)
             self.unit(gate, d, {s: -w for s, w in outs.items()}, note + " (step end)")
 
+    @contextmanager
+    def eager(self, on: bool = True) -> Iterator[None]:
+        """``with c.eager():`` units and heads inside run as soon as they can."""
+        outer, self._eager = self._eager, on
+        try:
+            yield
+        finally:
+            self._eager = outer
+
     def add_head(self, head: MemoryHead) -> MemoryHead:
+        head.eager = self._eager
         self.heads.append(head)
         return head
 

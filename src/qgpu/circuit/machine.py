@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..machine.description import Machine
-from .control import Scheduler, build_front
+from .control import Front, build_front
 from .core import Circuit, Signal
 from .records import Records, build_records
 from .stage import StoreBus, build_stage, store_bus
@@ -19,7 +19,7 @@ class MachineCircuit:
     machine: Machine
     circuit: Circuit
     records: Records
-    front: Scheduler
+    front: Front
     results: list[list[list[Signal]]]   # [stage][lane][bit]
     bus: StoreBus
     next_code: list[Signal]
@@ -32,7 +32,9 @@ def build_machine(m: Machine) -> MachineCircuit:
     front = build_front(c, m, records)
     bus = store_bus(c, m)
     results: list[list[list[Signal]]] = []
+    operands: tuple[Signal, ...] = ()
     for number in range(1, m.stages + 1):
-        results.append(build_stage(c, m, records, front, number, results, bus))
+        result, operands = build_stage(c, m, records, front, number, results, bus, operands)
+        results.append(result)
     next_code = build_tail(c, m, records, front, results, bus)
     return MachineCircuit(m, c, records, front, results, bus, next_code)

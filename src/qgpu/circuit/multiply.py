@@ -25,10 +25,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from .core import Circuit, Form, Signal, all_of, binary
-
-DIGIT = 4
-LIMIT = 256
+from .core import Circuit, Form, Signal, binary
+from .digits import DIGIT, LIMIT, Piece, add_up, bit_products, carry_through
 
 
 def multiply_add(c: Circuit, a: Sequence[Signal], b: Sequence[Signal], cc: Sequence[Signal], en: Signal,
@@ -58,39 +56,12 @@ class _Digit:
 # ---- level 1 --------------------------------------------------------------------------------------------------------
 def _partial_products(c: Circuit, a, b, cc, en) -> list[list[Signal]]:
     """Each digit's sum V_g in one part or two, each at most 255."""
-    n = len(a)
-    digits = n // DIGIT
-    pieces: list[list[tuple]] = [[] for _ in range(digits)]            # (literals, form, largest, note)
-    for g in range(digits):
-        low = DIGIT * g
-        pieces[g].append(((en,), binary(cc[low:low + DIGIT]), 15, f"addend bits {low} to {low + DIGIT - 1}"))
-        for k in range(min(low + DIGIT, n)):
-            j0, j1 = max(low - k, 0), low + DIGIT - k                  # bits j of b with low <= k + j < low + 4
-            form = binary(b[j0:j1]) * (1 << (k + j0 - low))
-            size = (1 << DIGIT) - (1 << (k + j0 - low))
-            pieces[g].append(((en, a[k]), form, size, f"bit {k} of a times bits {j0} to {j1 - 1} of b"))
     parts = []
-    for g, items in enumerate(pieces):
-        sizes = _share(items)
-        parts.append([c.signal(f"sum{g}" + "ab"[i] * (len(sizes) > 1), 0, s) for i, s in enumerate(sizes)])
-        room = list(sizes)
-        at = 0
-        for literals, form, size, note in items:
-            if size > room[at]:
-                at += 1
-            room[at] -= size
-            c.unit(all_of(*literals), form, parts[g][at], note)
+    for g in range(len(a) // DIGIT):
+        low = DIGIT * g
+        addend = Piece((en,), binary(cc[low:low + DIGIT]), 15, f"addend bits {low} to {low + DIGIT - 1}")
+        parts.append(add_up(c, g, [addend, *bit_products(a, b, g, en)]))
     return parts
-
-
-def _share(items) -> list[int]:
-    """Totals of the parts when items are taken in order into parts of at most 255."""
-    sizes = [0]
-    for _, _, size, _ in items:
-        if sizes[-1] + size >= LIMIT:
-            sizes.append(0)
-        sizes[-1] += size
-    return sizes
 
 
 # ---- level 2 --------------------------------------------------------------------------------------------------------
@@ -156,10 +127,10 @@ def _carries(c: Circuit, x: list[Signal], rf) -> list[_Digit]:
         y = x[base] + 16 * x[base + 1]                                 # the half's low byte
         c.at_least(y, 256, known[base + 2], f"carry into digit {base + 2} from the byte below")
         for v in _propagating(x[base + 2]):
-            _through(c, y, x[base + 2] - v, known[base + 3], f"carry into digit {base + 3} through {v}")
+            carry_through(c, y, x[base + 2] - v, known[base + 3], f"carry into digit {base + 3} through {v}")
     y0, y1 = x[0] + 16 * x[1], x[2] + 16 * x[3]
     c.at_least(y1, 256, across, "carry across from the second byte")
-    _through(c, y0, y1 - 255, across, "carry across from the first byte")
+    carry_through(c, y0, y1 - 255, across, "carry across from the first byte")
     for g in range(half + 1, len(x)):
         between = Form.total(x[k] * 16 ** (k - half) for k in range(half, g))
         for v in _propagating(x[g - 1]):
@@ -171,15 +142,6 @@ def _carries(c: Circuit, x: list[Signal], rf) -> list[_Digit]:
 def _propagating(x: Signal) -> list[int]:
     """Values of a digit that pass a carry on: 15, and 31 where it can occur."""
     return [v for v in (15, 31) if v <= x.hi]
-
-
-def _through(c: Circuit, y: Form, gap: Form, out: Signal, note: str) -> None:
-    """Add [y >= 256] where gap is 0: two units."""
-    top = sum(k * s.hi for s, k in y.coef.items())
-    m = 1 << (top - 255).bit_length()
-    with c.together():
-        c.unit(1 + gap, y - 255 - m * gap, {out: 1}, note)
-        c.unit(1 + gap, y - 256 - m * gap, {out: -1}, note + " (step end)")
 
 
 # ---- level 4 --------------------------------------------------------------------------------------------------------

@@ -14,16 +14,22 @@ from .core import Circuit, Form, Signal, all_of, code_bit, not_
 
 
 def payload_layout(m: Machine) -> dict[str, list[tuple[str, int]]]:
-    """kind -> [(field name, bits)], lowest payload bit first."""
+    """kind -> [(field name, bits)], lowest payload bit first. "-" is room left so that fields of several kinds share dims."""
     bits_of = lambda n: max(1, (n - 1).bit_length())
+    outcome = [("touched", m.lanes), ("taken", m.lanes)]
     return {
         "VAL": [("chunk", m.chunk_bits)],
         "SVAL": [("chunk", m.chunk_bits)],
         "PROG": [("block", m.block_bits), ("word", bits_of(m.words_per_block))],
-        "CONFIG": [("last_warp", m.warp_bits), ("missing", m.lanes)],
-        "MEM": [("word", m.address_bits)],
-        "WARP": [("warp", m.warp_bits)],
-        "EXEC": [("block", m.block_bits), ("touched", m.lanes), ("taken", m.lanes)],
+        "CONFIG": [("last_warp", m.warp_bits), ("last_group", m.group_bits), ("missing", m.lanes)],
+        "GRID": [("axis", 3)],
+        "MEM": [("index", m.window_bits - 2), ("shared", 1)],
+        "BLOCK": [("axis", 3)],
+        "WARP": [("warp", m.warp_bits), ("parked", 1), ("first", 1)],
+        "INIT": [("-", 2 * m.lanes), ("group", m.group_bits)],
+        "EXEC": [*outcome, ("block", m.block_bits)],
+        "NEXT": [*outcome, ("group", m.group_bits)],
+        "PARK": outcome,
         "NOP": [], "END": [], "TRAP": [],
     }
 
@@ -33,23 +39,40 @@ def payload_bits(m: Machine) -> int:
     return max(sum(w for _, w in fields) for fields in payload_layout(m).values())
 
 
-def code_of(m: Machine, token: Token) -> list[int]:
-    """The code of a record, +1 or -1 for each code dim: kinds, payload bits, always +1."""
-    f, values = token.fields, {}
+def field_values(m: Machine, token: Token) -> dict[str, int]:
+    """Value of every payload field of a record."""
+    f = token.fields
+    mask = lambda lanes: sum(1 << lane for lane in lanes)
+    outcome = lambda o: {"touched": mask(i for i, v in enumerate(o) if v), "taken": mask(i for i, v in enumerate(o) if v == 2)}
     match token.kind:
         case "VAL" | "SVAL":
-            values = {"chunk": f[0]}
+            return {"chunk": f[0]}
         case "PROG":
-            values = {"word": f[0], "block": f[1]}
+            return {"word": f[0], "block": f[1]}
         case "CONFIG":
-            values = {"last_warp": f[0] - 1, "missing": sum(1 << lane for lane in range(f[1], m.lanes))}
+            group, lane = divmod(f[1] - 1, m.lanes)
+            return {"last_warp": f[0] - 1, "last_group": group, "missing": mask(range(lane + 1, m.lanes))}
+        case "GRID" | "BLOCK":
+            return {"axis": 1 << f[0]}
         case "MEM":
-            values = {"word": f[0]}
+            shared = f[0] >= m.global_words
+            return {"index": f[0] - m.global_words if shared else f[0], "shared": int(shared)}
         case "WARP":
-            values = {"warp": f[0]}
+            return {"warp": f[0], "parked": f[1], "first": f[2]}
+        case "INIT":
+            return {"-": 0, "group": f[0]}
         case "EXEC":
-            values = {"block": f[0], "touched": sum(1 << lane for lane, o in enumerate(f[1]) if o),
-                      "taken": sum(1 << lane for lane, o in enumerate(f[1]) if o == 2)}
+            return {"block": f[0], **outcome(f[1])}
+        case "NEXT":
+            return {"group": f[0], **outcome(f[1])}
+        case "PARK":
+            return outcome(f[0])
+    return {}
+
+
+def code_of(m: Machine, token: Token) -> list[int]:
+    """The code of a record, +1 or -1 for each code dim: kinds, payload bits, always +1."""
+    values = field_values(m, token)
     payload, shift = 0, 0
     for name, width in payload_layout(m)[token.kind]:
         payload |= values[name] << shift
@@ -73,6 +96,7 @@ class Records:
     field: dict[tuple[str, str], list[Form]]
     value: list[Signal]
     chunk: list[Form]   # chunk[i] is 1 where the next chunk of a value is number i
+    chunk_ready: list[Signal]
 
 
 def build_records(c: Circuit, m: Machine) -> Records:
@@ -110,4 +134,4 @@ def build_records(c: Circuit, m: Machine) -> Records:
             case = [kind["VAL"], *was_val[:i - 1]] + ([not_(was_val[i - 1])] if i < older else [])
             c.all_of(case, next_chunk[i], f"chunk {i} comes next")
         c.one_hot(next_chunk)
-    return Records(code, kind, field, value, [s.form() for s in next_chunk])
+    return Records(code, kind, field, value, [s.form() for s in next_chunk], next_chunk)

@@ -6,12 +6,12 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
+from ..files import new_file
 from ..machine.description import Machine, as_dict
 from .compiler import CircuitWeights, compile_machine
 from .tensors import CompiledLayer, Coo
@@ -28,11 +28,16 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "qgpu"
 
 
+UNRELATED = {"encoding.py", "export.py", "cache.py", "memory_map.py", "placement.py"}
+"""Files of those rooms that do not decide the weights."""
+
+
 def source_digest() -> str:
     """Digest of the source that decides the weights: machine, circuit, compiler."""
     h = hashlib.sha256()
     root = Path(__file__).parent.parent
-    for path in sorted(p for room in ("machine", "circuit", "compile") for p in (root / room).glob("*.py")):
+    files = (p for room in ("machine", "circuit", "compile") for p in (root / room).glob("*.py") if p.name not in UNRELATED)
+    for path in sorted(files):
         h.update(path.name.encode() + b"\0" + path.read_bytes())
     return h.hexdigest()
 
@@ -40,7 +45,7 @@ def source_digest() -> str:
 def compiled_weights(m: Machine) -> CircuitWeights:
     """The machine's weights: from the cache if it holds them, else compiled and kept. A damaged cache file is ignored."""
     key = hashlib.sha256(json.dumps(as_dict(m), sort_keys=True).encode() + source_digest().encode()).hexdigest()[:24]
-    path = cache_folder() / "circuits" / f"{m.name}-{key}.npz"
+    path = cache_folder() / "circuits" / f"{key}.npz"         # no name from a user's file in a path
     try:
         return read(path, m)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError):
@@ -70,13 +75,13 @@ def write(path: Path, w: CircuitWeights) -> None:
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    f, temporary = new_file(path.parent)
     try:
-        with os.fdopen(handle, "wb") as f:
+        with f:
             f.write(buffer.getbuffer())
-        os.replace(name, path)
+        os.replace(temporary, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -95,8 +95,8 @@ def check_head(head: MemoryHead, bits: _Bits) -> list[str]:
     for name, (top, pair) in (("key", key), ("query", query)):
         if top > 1:
             problems.append(f"a {name} reaches {top:g}: not a conjunction")
-        if pair > 1 and (name == "key" or len(head.query) > ROWS_AT_ONCE):
-            problems.append(f"two {name} rows can be addressed at once")
+        if pair > 1 and (name == "key" or _most_rows(head.query, bits) > ROWS_AT_ONCE):
+            problems.append(f"too many {name} rows can be addressed at once")
     most = F_LIMIT if query[1] <= 1 else 1
     data = [bits.matrix([f]) for f in head.value]
     gates = [bits.matrix([f]) for f in head.gate]
@@ -125,6 +125,16 @@ def _rows(rows: dict[int, Form], bits: _Bits) -> tuple[float, float]:
     for i in range(len(rows) - 1):
         pair = max(pair, float(_greatest(k[i] + k[i + 1:], const[i] + const[i + 1:], ranges, group).max()))
     return float(_greatest(k, const, ranges, group).max()), pair
+
+
+def _most_rows(rows: dict[int, Form], bits: _Bits) -> int:
+    """Most rows whose forms can be 1 at once: exact, by trying all values, where the rows read few bits."""
+    k, const, ranges, _ = bits.matrix(list(rows.values()))
+    n = k.shape[1]
+    if n > 12 or np.any(ranges[0] != 0) or np.any(ranges[1] != 1):
+        return len(rows)
+    values = (np.arange(1 << n)[:, None] >> np.arange(n)) & 1              # (2^n, n)
+    return int((values @ k.T + const > 0).sum(axis=1).max())
 
 
 def _linear(f: Form) -> Iterable[str]:

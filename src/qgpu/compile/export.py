@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from safetensors import TensorSpec, serialize_file
 
 from ..bf16 import encode
 from ..errors import UsageError
+from ..files import new_folder
 from ..machine.description import Machine, as_dict
 from ..machine.tokens import KINDS, Vocabulary
 from .cache import compiled_weights
@@ -115,7 +115,7 @@ def export_checkpoint(machine: Machine, folder: str | Path, *, force: bool = Fal
     say(f"compiling machine {machine.name}")
     compiled = compiled or compiled_weights(machine)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    work = new_folder(folder.parent)
     try:
         total = 0
         files = list(range(-(-len(compiled.layers) // LAYERS_PER_SHARD) + 1))

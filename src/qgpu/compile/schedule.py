@@ -66,7 +66,7 @@ class _Graph:
 
     def __init__(self, c: Circuit, ops: list[Op], keep: set[Signal]) -> None:
         self.ops, self.keep = ops, keep
-        self.reads = [op.reads() for op in ops]
+        self.reads = [op.reads() | set(getattr(op, "after", ())) for op in ops]
         self.outs = [outputs_of(op) for op in ops]
         self.contributors: dict[Signal, list[int]] = defaultdict(list)
         self.readers: dict[Signal, list[int]] = defaultdict(list)
@@ -198,7 +198,7 @@ def describe(op: Op) -> str:
     return f"unit '{op.note}' of {op.group or 'the circuit'}"
 
 
-def schedule(c: Circuit, m: Machine, keep: set[Signal], *, window: int = 2, spare_units: int = 0) -> Schedule:
+def schedule(c: Circuit, m: Machine, keep: set[Signal], *, window: int = 1, spare_units: int = 0) -> Schedule:
     """Assign every live op of c to a layer. Raises CompileError on a cycle.
 
     keep: signals that are outputs. spare_units: unit slots left free in every layer (for clearing dims).
@@ -211,57 +211,85 @@ def schedule(c: Circuit, m: Machine, keep: set[Signal], *, window: int = 2, spar
         for j, d in g.succ[i]:
             asap[j] = max(asap[j], asap[i] + d)
     depth = max(asap)
-    alap = [depth] * n
-    for i in reversed(g.order):
+    room = _Room(m, spare_units, [sum(isinstance(ops[i], Unit) for i in b) for b in g.bundles],
+                 [sum(isinstance(ops[i], MemoryHead) for i in b) for b in g.bundles])
+    # from the end backwards, everything as late as the heads allow: results then wait least for their readers
+    backwards: list[list[tuple[int, int]]] = [[] for _ in range(n)]
+    for i in range(n):
         for j, d in g.succ[i]:
-            alap[i] = min(alap[i], alap[j] - d)
+            backwards[j].append((i, d))
+    from_end = _place(backwards, [len(e) for e in g.succ], [depth + 1 - a for a in asap], room, depth)
+    last = max(from_end)
+    # then forwards, no op more than `window` layers before that
+    late = [last + 1 - k for k in from_end]
+    eager = [any(ops[i].eager for i in b) for b in g.bundles]
+    release = [1 if e else max(1, k - window) for e, k in zip(eager, late)]
+    layer_of = _place(g.succ, list(g.indegree), late, room, depth, release)
+    layers = max(layer_of)
+    units: list[list[Unit]] = [[] for _ in range(layers)]
+    heads: list[list[MemoryHead]] = [[] for _ in range(layers)]
+    placed: dict[int, int] = {}
+    for b, members in enumerate(g.bundles):
+        for k in members:
+            op = ops[k]
+            (units if isinstance(op, Unit) else heads)[layer_of[b] - 1].append(op)
+            placed[id(op)] = layer_of[b]
+    return Schedule(units, heads, placed, depth)
 
-    unit_room = m.head_dim - 2
-    heads_in = [sum(isinstance(ops[i], MemoryHead) for i in b) for b in g.bundles]
-    units_in = [len(b) - h for b, h in zip(g.bundles, heads_in)]
-    waiting = list(g.indegree)
-    earliest = [1] * n
-    layer_of = [0] * len(ops)
+
+@dataclass
+class _Room:
+    """What a layer holds, and how much of it each bundle takes."""
+
+    m: Machine
+    spare_units: int
+    units_in: list[int]
+    heads_in: list[int]
+
+    def fits(self, n_units: int, n_heads: int) -> bool:
+        """Whether one layer holds this many units and memory heads, and the spare units."""
+        return n_heads + -(-(n_units + self.spare_units) // (self.m.head_dim - 2)) <= self.m.heads
+
+
+def _place(succ: list[list[tuple[int, int]]], indegree: list[int], late: list[int], room: _Room, depth: int,
+           release: list[int] | None = None) -> list[int]:
+    """Layer (from 1) of every bundle, by list scheduling: most urgent (smallest `late`) first, none below its `release`."""
+    n = len(succ)
+    waiting, earliest, layer_of = list(indegree), [1] * n, [0] * n
+    release = release or [1] * n
     heap: dict[int, list[int]] = defaultdict(list)     # layer -> bundles that become possible there
     for i in range(n):
         if waiting[i] == 0:
-            heap[max(1, alap[i] - window)].append(i)
-    units: list[list[Unit]] = []
-    heads: list[list[MemoryHead]] = []
+            heap[release[i]].append(i)
     possible: list[int] = []
     placed, layer = 0, 0
     while placed < n:
         layer += 1
-        if layer > 4 * depth + 100:
-            raise CompileError("the layer schedule does not end", why=f"{n - placed} ops are left at layer {layer}")
+        if layer > 8 * depth + 400:
+            raise CompileError("the layer schedule does not end", why=f"{n - placed} ops are left at layer {layer}: "
+                               "some must share a layer and need more heads than one has")
         possible += heap.pop(layer, [])
-        now: list[Op] = []
         n_units = n_heads = 0
         progress = True
         while progress:
             progress = False
-            possible.sort(key=lambda i: (alap[i], -heads_in[i], i))
+            possible.sort(key=lambda i: (late[i], -room.heads_in[i], i))
             batch, possible = possible, []
             for i in batch:
-                total_units = n_units + units_in[i]
-                if n_heads + heads_in[i] + -(-(total_units + spare_units) // unit_room) > m.heads:
+                if not room.fits(n_units + room.units_in[i], n_heads + room.heads_in[i]):
                     possible.append(i)
                     continue
-                n_units, n_heads = total_units, n_heads + heads_in[i]
-                for k in g.bundles[i]:
-                    now.append(ops[k])
-                    layer_of[k] = layer
+                n_units, n_heads = n_units + room.units_in[i], n_heads + room.heads_in[i]
+                layer_of[i] = layer
                 placed += 1
-                for j, d in g.succ[i]:
+                for j, d in succ[i]:
                     waiting[j] -= 1
                     earliest[j] = max(earliest[j], layer + d)
                     if waiting[j] == 0:
-                        start = max(earliest[j], alap[j] - window)
+                        start = max(earliest[j], release[j])
                         if start <= layer:
                             possible.append(j)
                             progress = True
                         else:
                             heap[start].append(j)
-        units.append([op for op in now if isinstance(op, Unit)])
-        heads.append([op for op in now if isinstance(op, MemoryHead)])
-    return Schedule(units, heads, {id(op): layer_of[i] for i, op in enumerate(ops)}, depth)
+    return layer_of

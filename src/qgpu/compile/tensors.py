@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
 from ..bf16 import round_bf16
+from ..circuit.checks import is_bf16
 from ..circuit.core import Circuit, Form, MemoryHead, Signal, Unit
 from ..errors import CompileError
 from ..machine.description import Machine
@@ -91,6 +93,16 @@ class CompiledLayer:
         return sum(x.nonzeros for x in (self.qkv, self.z, self.a, self.b, self.out)) + int(np.count_nonzero(self.conv))
 
 
+@lru_cache(maxsize=1 << 16)
+def split(x: float) -> tuple[float, ...]:
+    """A number as a sum of bf16 numbers, largest first."""
+    parts, rest = [], Fraction(x)
+    while rest:
+        parts.append(float(round_bf16(np.float32(float(rest)))))
+        rest -= Fraction(parts[-1])
+    return tuple(parts)
+
+
 class LayerWriter:
     """Writes one layer's heads."""
 
@@ -117,19 +129,15 @@ class LayerWriter:
         """Write scale * form into a row; the constant part goes to the constant dims, split so that each is exact."""
         for s, k in form.coef.items():
             value = float(k) * scale
-            if float(round_bf16(np.float32(value))) != value:
+            if not is_bf16(value):
                 raise CompileError(f"coefficient {k} of {s.name} is not exact in bf16", where=f"{self.where}: {what}")
             if s in self.layout.dim_of:          # a signal that nothing writes is always 0 and has no dim
                 matrix.put(row, self.layout.dim_of[s], value)
-        rest = Fraction(form.const) * Fraction(scale)
-        for dim in self.layout.constants:
-            if not rest:
-                break
-            part = float(round_bf16(np.float32(float(rest))))
-            matrix.put(row, dim, part)
-            rest -= Fraction(part)
-        if rest:
+        parts = split(form.const * scale)
+        if len(parts) > len(self.layout.constants):
             raise CompileError(f"constant {form.const} needs more constant dims than there are", where=f"{self.where}: {what}")
+        for dim, part in zip(self.layout.constants, parts):
+            matrix.put(row, dim, part)
 
     def set_tap(self, channel: int, tap: int) -> None:
         self.layer.conv[channel] = 0
@@ -204,7 +212,7 @@ class LayerWriter:
 
     def put_out(self, column: int, s: Signal, weight, what: str) -> None:
         value = float(weight) * OUT_SCALE
-        if float(round_bf16(np.float32(value))) != value:
+        if not is_bf16(value):
             raise CompileError(f"output weight {weight} is not exact in bf16", where=f"{self.where}: {what}")
         self.layer.out.put(self.layout.dim_of[s], column, value)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import tempfile
 from pathlib import Path
+
+from ..files import new_file
 
 
 def cache_dir() -> Path:
@@ -44,10 +45,10 @@ def store(name: str, text: str) -> None:
     try:
         folder = cache_dir() / "ptx"
         folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".new-")
+        out, temporary = new_file(folder)
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
-                out.write(text)
+            with out:
+                out.write(text.encode())
             os.replace(temporary, folder / f"{name}.ptx")
         except BaseException:
             os.unlink(temporary)

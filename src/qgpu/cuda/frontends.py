@@ -30,7 +30,8 @@ CLANG_FLAGS = (
     "--target=x86_64-unknown-linux-gnu", "-m32", "-Xclang", "-malign-double", "-std=gnu++17",
     "-Xclang", "-target-feature", "-Xclang", "+ptx64", "-Wno-unknown-cuda-version", "-w",
     "-S", "-O2", "-fno-unroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-fno-jump-tables",
-    "-fwrapv", "-mllvm", "-replexitval=never", "-gline-tables-only", "-fno-color-diagnostics", "-ferror-limit=8", "-fconstexpr-steps=1000000",
+    "-fwrapv", "-fno-finite-loops", "-mllvm", "-replexitval=never",
+    "-gline-tables-only", "-fno-color-diagnostics", "-ferror-limit=8", "-fconstexpr-steps=1000000",
     "-fconstexpr-backtrace-limit=2", "-ftemplate-backtrace-limit=2",
     "-include", "qgpu_cuda.h", "-isystem", "headers", "-ivfsoverlay", "overlay.json",
 )

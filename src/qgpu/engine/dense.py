@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..bf16 import encode
 from ..compile.compiler import CircuitWeights
 from ..compile.export import attention_tensors, circuit_config, layer_tensors
-from ..compile.memory_map import memory_head, read_words
+from ..compile.memory_map import memory_banks, read_words
 from ..compile.tensors import SCALE, CompiledLayer, Coo
 from ..machine.description import Machine
 from ..qwen.cache import Cache, new_cache
@@ -69,12 +69,12 @@ class DenseEngine:
     kind = "dense"
 
     def __init__(self, weights: CircuitWeights, *, compiled: bool = True) -> None:
-        self.weights = weights
+        self.weights, self.machine = weights, weights.machine
         self.config = circuit_model_config(weights)
         self._fast = FastModel(self.config, bf16_weights(weights), strict=True) if compiled else None
         self._layers = [] if compiled else [dense_layer(weights.machine, layer) for layer in weights.layers]
         self._embedding = weights.embedding()
-        self._memory = memory_head(layer.head_kinds for layer in weights.layers)
+        self._banks = memory_banks(layer.head_kinds for layer in weights.layers)
         self.reset()
 
     def reset(self) -> None:
@@ -113,5 +113,4 @@ class DenseEngine:
 
     def read_global(self, words: int) -> list[int]:
         """Global memory's first words, 32-bit unsigned, from the recurrent state of one of its heads."""
-        layer, h = self._memory
-        return read_words(self.cache.layers[layer].state[h], words, SCALE)
+        return read_words(self._banks, words, lambda layer, h: self.cache.layers[layer].state[h], SCALE)

@@ -33,6 +33,27 @@ def _looking_back(x, past, seen, t, ptr, idx, val, bias, r):
     return _form(past[(seen - t) % 3], ptr, idx, val, bias, r)
 
 
+@njit(**OPTIONS)
+def _decode(x, past, seen, tap, bit_dim, bit_high, d0, d1, keys, k0, k1):
+    """Place in keys[k0:k1] (sorted) of the pattern that dims d0..d1 spell (as they were `tap` tokens ago), or -1."""
+    if seen < tap:
+        return -1
+    if tap:
+        x = past[(seen - tap) % 3]
+    key = np.int64(0)
+    for d in range(d0, d1):
+        if x[bit_dim[d]] == bit_high[d]:
+            key |= np.int64(1) << (d - d0)
+    lo, hi = k0, k1
+    while lo < hi:
+        mid = (lo + hi) >> 1
+        if keys[mid] < key:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo if lo < k1 and keys[lo] == key else -1
+
+
 @njit(inline="always")
 def _units(x, delta, n_delta, groups, g0, g1, past, seen, f, g, out, tap):
     """Add every unit of groups g0..g1. x: (D,) layer input. Contributions go to delta as (dim, amount). Returns count."""
@@ -69,7 +90,7 @@ def _round_bf16(v):
 @njit(inline="always")
 def _memory(x, delta, n_delta, h, state, past, seen, reads, one, parts):
     """One memory head: halve, write the addressed row, read the queried rows through the gates. state: (rows, dims)."""
-    (row_groups, head_groups, row, row_number, halves, halve, head_values, value, value_dim, value_tap, const, gate_groups,
+    (row_groups, head_groups, decode, row, row_number, halves, halve, head_values, value, value_dim, value_tap, const, gate_groups,
      head_gates, gate, gate_dim, gate_out) = parts
     rp, ri, rv, rb = row
     vp, vi, vv, vb = value
@@ -95,6 +116,17 @@ def _memory(x, delta, n_delta, h, state, past, seen, reads, one, parts):
                 elif n_reads < reads.shape[0]:
                     reads[n_reads] = row_number[r]
                     n_reads += 1
+    dims, offs, span, head_decodes, bit_dim, bit_high, keys, key_row = decode
+    for k in range(head_decodes[h], head_decodes[h + 1]):
+        if _off(x, dims, offs, k):
+            continue
+        found = _decode(x, past, seen, span[k, 5], bit_dim, bit_high, span[k, 0], span[k, 1], keys, span[k, 2], span[k, 3])
+        if found >= 0:
+            if span[k, 4]:
+                written = key_row[found]
+            elif n_reads < reads.shape[0]:
+                reads[n_reads] = key_row[found]
+                n_reads += 1
     if written >= 0:
         for j in range(2):
             state[written, j] = max(np.float32(0), _form(x, const[0], const[1], const[2], const[3], h))
@@ -157,18 +189,25 @@ def step(x, delta, history, history_slot, kept, seen, states, unit_part, memory_
 
 
 @njit(**OPTIONS)
-def run(ids, embedding, code_dims, keys, key_ids, x, delta, history, history_slot, kept, seen, states,
-        unit_part, memory_part, layer_units, layer_heads):
+def run(ids, last_only, embedding, code_dims, keys, key_ids, x, delta, history, history_slot, kept, seen, states,
+        unit_part, memory_part, layer_units, layer_heads, written):
     """Feed ids one after another; after the last, return the id whose code the output carries, or -1 if none does.
 
-    embedding: (vocabulary, D) float32. keys: sorted codes as integers, key_ids: their token ids.
+    embedding: (vocabulary, D) float32. keys: sorted codes as integers, key_ids: their token ids. written: unused room for
+    the next ids when `last_only` is 0 (one a fed token).
     """
+    found = np.int64(-1)
     for i in range(ids.shape[0]):
         x[:] = embedding[ids[i]]
         step(x, delta, history, history_slot, kept, seen + i, states, unit_part, memory_part, layer_units, layer_heads)
-    key = np.int64(0)
-    for k in range(code_dims.shape[0]):
-        if x[code_dims[k]] > 0:
-            key |= np.int64(1) << k
-    p = np.searchsorted(keys, key)
-    return key_ids[p] if p < keys.shape[0] and keys[p] == key else np.int64(-1)
+        if last_only and i + 1 < ids.shape[0]:
+            continue
+        key = np.int64(0)
+        for k in range(code_dims.shape[0]):
+            if x[code_dims[k]] > 0:
+                key |= np.int64(1) << k
+        p = np.searchsorted(keys, key)
+        found = key_ids[p] if p < keys.shape[0] and keys[p] == key else np.int64(-1)
+        if not last_only:
+            written[i] = found
+    return found

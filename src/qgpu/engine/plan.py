@@ -108,6 +108,12 @@ class Plan:
     halve: Csr = field(default_factory=Csr)
     row_groups: list = field(default_factory=list)      # (trigger, first row, last row, is_key, tap)
     head_groups: list = field(default_factory=lambda: [0])
+    decodes: list = field(default_factory=list)         # (trigger, first dim, last dim, first key, last key, is_key, tap)
+    head_decodes: list = field(default_factory=lambda: [0])
+    decode_dim: list[int] = field(default_factory=list)
+    decode_high: list[float] = field(default_factory=list)
+    decode_key: list[int] = field(default_factory=list)
+    decode_row: list[int] = field(default_factory=list)
     row: Csr = field(default_factory=Csr)
     row_number: list[int] = field(default_factory=list)
     head_values: list = field(default_factory=lambda: [0])
@@ -179,6 +185,8 @@ def add_memory(plan, m, layer, h, number, qkv, z, a, out, tap_of) -> None:
         rows = [r for r in range(n - 2) if base + h * n + r in qkv]
         forms = [qkv[base + h * n + r] for r in rows]
         taps = [tap_of(base + h * n + r) for r in rows]
+        if add_decode(plan, rows, forms, taps, is_key, low, high):
+            continue
         candidates = [[] if t else triggers(f, low, high) for f, t in zip(forms, taps)]
         for trigger, members in sorted(group_by_trigger(candidates).items()):
             for tap in sorted({taps[i] for i in members}):
@@ -189,6 +197,7 @@ def add_memory(plan, m, layer, h, number, qkv, z, a, out, tap_of) -> None:
                         plan.row_number.append(rows[i])
                 plan.row_groups.append((*trigger, first, len(plan.row_number), is_key, tap))
     plan.head_groups.append(len(plan.row_groups))
+    plan.head_decodes.append(len(plan.decodes))
     channel0 = 2 * kd + h * n
     used = [j for j in range(CONST_DIMS, n) if channel0 + j in qkv]
     for j in used:
@@ -210,6 +219,44 @@ def add_memory(plan, m, layer, h, number, qkv, z, a, out, tap_of) -> None:
         plan.gate_groups.append((*trigger, first, len(plan.gate_dim)))
     plan.head_gates.append(len(plan.gate_groups))
     plan.where.append((number, h))
+
+
+def add_decode(plan, rows: list[int], forms: list[Row], taps: list[int], is_key: int, low, high) -> bool:
+    """Rows that all are conjunctions of the same bits, each of another pattern: found by the pattern instead of one by one.
+
+    A row is one if every dim holds one of two values, moves the form by 1, and the form's maximum is 1. Returns False where that
+    does not hold.
+    """
+    if len(rows) < 3 or len(set(taps)) > 1:
+        return False
+    dims = sorted(forms[0].idx)
+    if any(sorted(f.idx) != dims for f in forms) or any(high[d] - low[d] not in (1, 2) for d in dims):
+        return False
+    if any(high[d] - low[d] == 2 and (low[d], high[d]) != (-1, 1) for d in dims):
+        return False
+    keys = {}
+    for r, f in zip(rows, forms):
+        weight = dict(zip(f.idx, f.val))
+        if any(abs(weight[d]) * (high[d] - low[d]) != 1 for d in dims):
+            return False
+        if f.bias + sum(v * (high[d] if v > 0 else low[d]) for d, v in weight.items()) != 1:
+            return False
+        keys[sum(1 << k for k, d in enumerate(dims) if weight[d] > 0)] = r
+    if len(keys) < len(rows):
+        return False
+    common = [d for d in range(len(dims)) if len({key >> d & 1 for key in keys}) == 1] if not taps[0] else []
+    trigger = ALWAYS
+    if common:                                     # a literal that all rows share
+        d, positive = dims[common[0]], next(iter(keys)) >> common[0] & 1
+        trigger = (d, float(low[d] if positive else high[d]), -1, 0.0)
+    at, first = len(plan.decode_dim), len(plan.decode_key)
+    plan.decode_dim += dims
+    plan.decode_high += [float(high[d]) for d in dims]
+    for key in sorted(keys):
+        plan.decode_key.append(key)
+        plan.decode_row.append(keys[key])
+    plan.decodes.append((*trigger, at, len(plan.decode_dim), first, len(plan.decode_key), is_key, taps[0]))
+    return True
 
 
 def build_plan(m: Machine, layers: list[CompiledLayer], constants: list[int]) -> Plan:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..compile.compiler import CircuitWeights
-from ..compile.memory_map import memory_head, read_words
+from ..compile.memory_map import memory_banks, read_words
 from ..errors import FaultError
 from .kernel import run, step
 from .plan import build_plan
@@ -26,7 +26,7 @@ class SparseEngine:
 
     def __init__(self, weights: CircuitWeights) -> None:
         self.weights = c = weights
-        m = c.machine
+        self.machine = m = c.machine
         plan = build_plan(m, c.layers, c.constants)
         self.plan = plan
         self._layer_units = np.asarray(plan.layer_units, np.int32)
@@ -34,7 +34,10 @@ class SparseEngine:
         self._unit_part = (groups(plan.unit_groups, 2), plan.f.arrays(), plan.g.arrays(), plan.out.arrays(),
                            np.asarray(plan.tap, np.int32))
         self._memory_part = (
-            groups(plan.row_groups, 4), np.asarray(plan.head_groups, np.int32), plan.row.arrays(),
+            groups(plan.row_groups, 4), np.asarray(plan.head_groups, np.int32),
+            (*groups(plan.decodes, 6), np.asarray(plan.head_decodes, np.int32), np.asarray(plan.decode_dim, np.int32),
+             np.asarray(plan.decode_high, np.float32), np.asarray(plan.decode_key, np.int64),
+             np.asarray(plan.decode_row, np.int32)), plan.row.arrays(),
             np.asarray(plan.row_number, np.int32), np.asarray(plan.head_halves, np.int32), plan.halve.arrays(),
             np.asarray(plan.head_values, np.int32), plan.value.arrays(), np.asarray(plan.value_dim, np.int32),
             np.asarray(plan.value_tap, np.int32), plan.const.arrays(), groups(plan.gate_groups, 2),
@@ -52,8 +55,7 @@ class SparseEngine:
         self._keys, self._key_ids = keys[order], order.astype(np.int64)
         self._x = np.zeros(m.hidden, np.float32)
         self._delta = np.zeros((1 << 17, 2), np.float64)
-        layer, head = memory_head(layer.head_kinds for layer in c.layers)
-        self._global = plan.where.index((layer + 1, head))
+        self._banks = memory_banks(layer.head_kinds for layer in c.layers)
         self.reset()
 
     def reset(self) -> None:
@@ -74,9 +76,9 @@ class SparseEngine:
     def feed(self, ids: Sequence[int]) -> int:
         """Consume token ids (at least one); the id that the model writes next. Raises FaultError where it writes none."""
         ids = np.asarray(ids, np.int64)
-        found = run(ids, self._embedding, self._code_dims, self._keys, self._key_ids, self._x, self._delta,
+        found = run(ids, True, self._embedding, self._code_dims, self._keys, self._key_ids, self._x, self._delta,
                     self._history, self._slot, self._kept, self.seen, self._states, self._unit_part, self._memory_part,
-                    self._layer_units, self._layer_heads)
+                    self._layer_units, self._layer_heads, ids)
         self.seen += len(ids)
         if found < 0:
             raise FaultError("the layers' output is no token's code", where=f"position {self.seen - 1}",
@@ -96,4 +98,4 @@ class SparseEngine:
 
     def read_global(self, words: int) -> list[int]:
         """Global memory's first words, 32-bit unsigned, from the recurrent state of one of its heads."""
-        return read_words(self._states[self._global], words, 1)
+        return read_words(self._banks, words, lambda layer, h: self._states[self.plan.where.index((layer + 1, h))], 1)

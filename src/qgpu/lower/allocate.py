@@ -1,4 +1,8 @@
-"""Registers for the values that live from one machine block to the next, by colouring their interference graph."""
+"""Registers for the values that live from one machine block to the next, by colouring their interference graph.
+
+Where register ports belong to classes, values that one instruction reads should get registers of different classes. That is a
+wish: what it cannot have is left for `emit` to mend with copies.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ from dataclasses import dataclass, field
 
 from ..errors import LoweringError
 from ..machine.description import Machine
-from .ir import Op
+from .ir import Function, Op
 from .leave_ssa import Classes
+from .liveness import Liveness
 from .packing import Packed
 
 
@@ -24,7 +29,10 @@ class Node:
 
 
 class TooFewRegisters(LoweringError):
-    """More values live at once than there are registers."""
+    """More values live at once than there are registers. classes: the values of each, where they are most."""
+
+    classes: list[list[Op]] = []
+    excess: int = 0
 
 
 def run(machine: Machine, nodes: list[Node], classes: Classes, kernel: str) -> dict[Op, int]:
@@ -59,16 +67,26 @@ def run(machine: Machine, nodes: list[Node], classes: Classes, kernel: str) -> d
     for v, others in list(graph.items()):
         for o in others:
             graph.setdefault(o, set()).add(v)
-    return _colour(machine, graph, rank, nodes, classes, kernel)
+    apart: dict[Op, set[Op]] = {v: set() for v in graph}
+    if machine.register_classes:
+        for node in nodes:
+            for op in node.packed.stages:
+                read = {classes.of(a) for a in node.packed.registers_of(op)}
+                for v in read:
+                    apart[v] |= read - {v}
+    return _colour(machine, graph, apart, rank, nodes, classes, kernel)
 
 
-def _colour(machine: Machine, graph: dict[Op, set[Op]], rank: dict[Op, int], nodes: list[Node], classes: Classes,
-            kernel: str) -> dict[Op, int]:
-    """Chaitin's and Briggs's order: take away the node of least degree, colour in the opposite order."""
+def _colour(machine: Machine, graph: dict[Op, set[Op]], apart: dict[Op, set[Op]], rank: dict[Op, int], nodes: list[Node],
+            classes: Classes, kernel: str) -> dict[Op, int]:
+    """Chaitin's and Briggs's order: take away the node of least degree, colour in the opposite order.
+
+    apart: values that should not be in the same class of registers.
+    """
     left = {v: set(o) for v, o in graph.items()}
     stack: list[Op] = []
     while left:
-        v = min(left, key=lambda v: (len(left[v]), rank[v]))
+        v = min(left, key=lambda v: (len(left[v]), len(apart[v]), rank[v]))
         stack.append(v)
         for o in left.pop(v):
             left[o].discard(v)
@@ -77,19 +95,32 @@ def _colour(machine: Machine, graph: dict[Op, set[Op]], rank: dict[Op, int], nod
         used = {colours[o] for o in graph[v] if o in colours}
         free = [r for r in range(1, machine.registers + 1) if r not in used]
         if not free:
-            _complain(machine, nodes, classes, kernel, rank)
-        colours[v] = free[0]
+            worst = max(nodes, key=lambda n: len(n.out | n.writes))
+            raise too_few(machine, sorted(worst.out | worst.writes, key=rank.__getitem__), classes, kernel)
+        taken = [colours[o] % machine.register_classes for o in apart[v] if o in colours]
+        colours[v] = min(free, key=lambda r: taken.count(r % machine.register_classes)) if taken else free[0]
     return colours
 
 
-def _complain(machine: Machine, nodes: list[Node], classes: Classes, kernel: str, rank: dict[Op, int]) -> None:
-    worst = max(nodes, key=lambda n: len(n.out | n.writes))
-    values = sorted(worst.out | worst.writes, key=rank.__getitem__)
+def check_pressure(machine: Machine, function: Function, live: Liveness, classes: Classes, kernel: str) -> None:
+    """Raise TooFewRegisters at once where more values live from one basic block to the next than there are registers."""
+    for block in function.blocks:
+        out = live.out[block]
+        if len(out) > machine.registers:
+            values = dict.fromkeys(classes.of(op) for op in function.ops() if op in out)  # in the order of the program
+            if len(values) > machine.registers:
+                raise too_few(machine, list(values), classes, kernel)
+
+
+def too_few(machine: Machine, values: list[Op], classes: Classes, kernel: str) -> TooFewRegisters:
+    """The error that names values which live at once, one for each register that they want."""
     lines = []
     for v in values:
         origin = next((m.origin for m in classes.all(v) if m.origin.ptx_line), v.origin)
         names = dict.fromkeys(m.name for m in classes.all(v) if m.name)
         lines.append(f"    {'/'.join(names) or v.kind} from {origin}" + (f" (PTX line {origin.ptx_line})" if origin.file else ""))
-    raise TooFewRegisters(f"kernel {kernel} needs more than the {machine.registers} registers of machine {machine.name!r}",
-                          why=f"{len(values)} values are live at once:\n" + "\n".join(lines),
-                          fix="keep fewer values across loops and branches, or compute them again where they are used")
+    error = TooFewRegisters(f"kernel {kernel} needs more than the {machine.registers} registers of machine {machine.name!r}",
+                            why=f"{len(values)} values are live at once:\n" + "\n".join(lines),
+                            fix="keep fewer values across loops and branches, or compute them again where they are used")
+    error.classes, error.excess = [classes.all(v) for v in values], max(1, len(values) - machine.registers)
+    return error

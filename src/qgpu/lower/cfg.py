@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from ..errors import PtxError
 from ..ptx.model import Guard, Instruction, Kernel, Label, Symbol
 
-BRANCHED_AROUND = frozenset({"ld", "ldu", "st", "shfl", "bar", "barrier", "fence", "membar"})
+BRANCHED_AROUND = frozenset({"ld", "ldu", "st", "atom", "red", "shfl", "vote", "match", "redux", "activemask", "elect", "bar", "barrier",
+                             "fence", "membar", "trap"})
 
 
 @dataclass(eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .ir import MASK, TID, Op, Value
+from .ir import CTA, MASK, TID, Op, Value
 
 
 def to_signed(v: int) -> int:
@@ -48,8 +48,12 @@ def evaluate(op: Op, args: list[int]) -> int | None:
             return a if holds(op.relation, a, b, op.signed) else b
         case "sel":
             return a if c & 1 else b
-        case "shfl":
-            return a
+        case "popc":
+            return a.bit_count()
+        case "clz":
+            return 32 - a.bit_length()
+        case "brev":
+            return int(f"{a:032b}"[::-1], 2)
         case "mulhi":
             product = to_signed(a) * to_signed(b) if op.signed else a * b
             return (product >> 32) & MASK
@@ -69,6 +73,8 @@ def bounds(v: Value, threads: int, depth: int = 6) -> tuple[int, int]:
     if v is TID:
         return 0, threads - 1
     top = (0, MASK)
+    if v in CTA:
+        return 0, (1 << 15) - 1  # what the widest chunk of a token counts to
     if depth == 0 or not isinstance(v, Op):
         return top
 
@@ -103,6 +109,14 @@ def bounds(v: Value, threads: int, depth: int = 6) -> tuple[int, int]:
             return min(a, c), max(b, d)
         case "shfl":
             return of(0)
+        case "popc" | "clz":
+            return 0, 32
+        case "mulhi" if not v.signed:
+            return of(0)[0] * of(1)[0] >> 32, of(0)[1] * of(1)[1] >> 32
+        case "div" if not v.signed and isinstance(v.args[1], int) and v.args[1]:
+            return of(0)[0] // v.args[1], of(0)[1] // v.args[1]
+        case "rem" if not v.signed and isinstance(v.args[1], int) and v.args[1]:
+            return 0, min(of(0)[1], v.args[1] - 1)
     return top
 
 

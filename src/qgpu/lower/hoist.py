@@ -22,7 +22,7 @@ def run(unit: Unit) -> None:
             if len(block.predecessors) != 1:
                 continue
             before = block.predecessors[0]
-            if depths[before] > depths[block]:
+            if depths[before] > depths[block] or before.whole or block.whole:
                 continue
             for op in list(block.ops):
                 operands = {a for a in op.args if isinstance(a, Op)}

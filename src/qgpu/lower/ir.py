@@ -1,17 +1,22 @@
 """The lowering's own program form: 32-bit values in static single assignment, in basic blocks.
 
-A value is an int (a 32-bit constant), TID, or an `Op`. Kinds of `Op`:
+A value is an int (a 32-bit constant), a `Special`, or an `Op`. Kinds of `Op`:
 
-- what the machine does: add sub mul(a,b,c) and or xor shl shr sar set minmax sel(a,b,c) ld(a,b) st(a,b,c) shfl(a)
+- what the machine does: add sub mul(a,b,c) mulhi and or xor shl shr sar set minmax sel(a,b,c) popc clz brev ld(a,b) st(a,b,c)
+  shfl(a), and `ballot()`, the warp's ballot
 - phi, with one argument for each predecessor, in their order
 - `fence`: memory operations keep their order across it
-- `ldparam(a)`: a word of the parameter space, which simplification must resolve
-- `mulhi`, which the expansion removes; `div` and `rem`, which only constants can remove (each signed or not)
+- `ldparam(a)`: a word of the parameter space
+- what `expand` removes: signed mulhi, what the machine at hand lacks, div and rem by constants
+- what `control` removes, because it takes blocks of its own: `bar`, `vote(p)` (the ballot), `atom(address, value, compare)`,
+  `atom64(address, value, compare)` of pairs, with `atomhi(it)` for its high word, `narrow(address, mask, bits)` (keeps the mask of a
+  word and puts the bits into it), div and rem, and divlo divhi remlo remhi of pairs
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Iterator, Union
 
 from ..machine.encoding import NOWHERE, Origin
@@ -19,24 +24,32 @@ from ..machine.encoding import NOWHERE, Origin
 MASK = 0xFFFFFFFF
 
 
-class _Tid:
-    """The thread's number, an operand source of its own."""
+class Special(Enum):
+    """Operand sources of their own: the thread's number, the thread block's indices, the warp's ballot."""
+
+    TID = "tid"
+    CTAX = "ctax"
+    CTAY = "ctay"
+    CTAZ = "ctaz"
+    BALLOT = "ballot"
 
     def __repr__(self) -> str:
-        return "tid"
+        return self.value
+
+    __str__ = __repr__
 
 
-TID = _Tid()
+TID = Special.TID
+CTA = (Special.CTAX, Special.CTAY, Special.CTAZ)
 
-Value = Union[int, _Tid, "Op"]
+Value = Union[int, Special, "Op"]
 
 LT, EQ, GT = frozenset({"lt"}), frozenset({"eq"}), frozenset({"gt"})
 LE, GE, NE = LT | EQ, GT | EQ, LT | GT
 
 COMMUTATIVE = frozenset({"add", "and", "or", "xor", "mul", "mulhi"})
-MISSING = frozenset({"div", "rem", "ldparam"})
-EFFECTS = frozenset({"st", "fence"})
-UNREPEATABLE = frozenset({"st", "ld", "fence", "shfl", "phi", "ldparam"})
+EFFECTS = frozenset({"st", "fence", "bar", "atom", "atom64", "narrow"})
+UNREPEATABLE = EFFECTS | {"ld", "shfl", "phi", "ldparam", "atomhi", "vote", "ballot"}
 
 
 @dataclass(eq=False)
@@ -44,7 +57,9 @@ class Op:
     """One operation and the value it makes.
 
     relation, signed: of set, minmax, mulhi, div, rem. pattern: source lane of each lane, for shfl.
-    name: the PTX register that it was written to, for messages.
+    name: the PTX register that it was written to, for messages. space: state space of a memory access, "" where it is not known;
+    "scratch" and "spill" are the lowering's own. atomic: which atomic operation `atom` is. root: in a copy of a program, the
+    operation of the program that was copied first.
     """
 
     kind: str
@@ -54,13 +69,16 @@ class Op:
     pattern: tuple[int, ...] = ()
     origin: Origin = NOWHERE
     name: str = ""
+    space: str = ""
+    atomic: str = ""
+    root: "Op | None" = None
 
     def key(self) -> tuple:
         """Equal for two pure operations that give the same value."""
         return (self.kind, tuple(id(a) if isinstance(a, Op) else a for a in self.args), self.relation, self.signed, self.pattern)
 
     def copy(self) -> "Op":
-        return Op(self.kind, list(self.args), self.relation, self.signed, self.pattern, self.origin, self.name)
+        return Op(self.kind, list(self.args), self.relation, self.signed, self.pattern, self.origin, self.name, self.space, self.atomic)
 
 
 @dataclass(eq=False)
@@ -68,6 +86,8 @@ class Block:
     """A basic block. taken is where the lanes go whose condition is 1; without a condition all go to fall.
 
     fall None is the end of the thread. predecessors: in the order of the phis' arguments.
+    barrier: the warp stops at its end. votes: the condition goes into the ballot instead of choosing a way. whole: it must stay one
+    machine block, because what it does to memory is one step.
     """
 
     label: str
@@ -78,9 +98,16 @@ class Block:
     fall: "Block | None" = None
     predecessors: list["Block"] = field(default_factory=list)
     origin: Origin = NOWHERE
+    barrier: bool = False
+    votes: bool = False
+    whole: bool = False
+
+    @property
+    def branches(self) -> bool:
+        return self.condition is not None and not self.votes
 
     def successors(self) -> list["Block"]:
-        targets = [self.taken, self.fall] if self.condition is not None else [self.fall]
+        targets = [self.taken, self.fall] if self.branches else [self.fall]
         return [t for t in targets if t is not None]
 
 
@@ -97,21 +124,21 @@ class Function:
             yield from block.ops
 
 
-def clone(function: Function) -> Function:
-    """An independent copy of a program."""
+def clone(function: Function) -> tuple[Function, dict[Op, Op]]:
+    """An independent copy of a program, and operation -> its copy."""
     ops = {op: op.copy() for op in function.ops()}
-    blocks = {b: Block(b.label, origin=b.origin) for b in function.blocks}
+    blocks = {b: Block(b.label, origin=b.origin, barrier=b.barrier, votes=b.votes, whole=b.whole) for b in function.blocks}
 
     def value(v: Value | None) -> Value | None:
         return ops[v] if isinstance(v, Op) else v
     for op, twin in ops.items():
-        twin.args = [value(a) for a in op.args]
+        twin.args, twin.root = [value(a) for a in op.args], op.root or op
     for block, twin in blocks.items():
         twin.phis, twin.ops = [ops[p] for p in block.phis], [ops[o] for o in block.ops]
         twin.condition = value(block.condition)
         twin.taken, twin.fall = blocks.get(block.taken), blocks.get(block.fall)
         twin.predecessors = [blocks[p] for p in block.predecessors]
-    return Function(function.name, [blocks[b] for b in function.blocks])
+    return Function(function.name, [blocks[b] for b in function.blocks]), ops
 
 
 # ---- uses -------------------------------------------------------------------------------------------------------------
@@ -260,6 +287,8 @@ def print_function(function: Function) -> str:
             lines.append(f"    {left}{kind} {', '.join(map(show, op.args))}{extra}"
                          + (f"   ; {op.name} {op.origin}" if op.name or op.origin.ptx_line else ""))
         where = block.fall.label if block.fall else "exit"
+        if block.votes or block.barrier or block.whole:
+            lines.append("    " + " ".join(w for w in ("barrier", "votes", "whole") if getattr(block, w)))
         if block.condition is not None:
             lines.append(f"    if {show(block.condition)} -> {block.taken.label if block.taken else 'exit'} else {where}")
         else:

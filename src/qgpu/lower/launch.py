@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Union
 
-from ..errors import UnsupportedError, UsageError
+from ..errors import UsageError
 from ..machine.description import Machine
 from ..ptx.model import TYPE_BYTES, Kernel
 
@@ -17,11 +17,14 @@ Argument = Union[int, bytes]
 @dataclass(frozen=True)
 class LaunchShape:
     """grid and block in x, y, z; one argument a parameter: an int (a scalar, or an array's byte address in the machine's
-    global window), or the bytes of a structure."""
+    global window), or the bytes of a structure. shared_bytes: dynamic shared memory. arrays_words: words of global memory, from the
+    first, that the arguments' arrays take; what the lowering needs beyond comes after them (None: not known, so it may need none)."""
 
     grid: Dim3 = (1, 1, 1)
     block: Dim3 = (1, 1, 1)
     arguments: Sequence[Argument] = ()
+    shared_bytes: int = 0
+    arrays_words: int | None = None
 
     @property
     def threads(self) -> int:
@@ -29,20 +32,20 @@ class LaunchShape:
 
 
 def check_launch(kernel: Kernel, machine: Machine, launch: LaunchShape) -> None:
-    """Raise UsageError for sizes or arguments that cannot be, UnsupportedError for what this machine does not run yet."""
+    """Raise UsageError for sizes or arguments that cannot be."""
     for name, dims in (("grid", launch.grid), ("block", launch.block)):
         if len(dims) != 3 or min(dims) < 1:
             raise UsageError(f"a {name} of {list(dims)}", fix="give three numbers of at least 1: x, y, z")
     if launch.threads > machine.threads:
         raise UsageError(f"a thread block of {launch.threads} threads", where=kernel.short_name,
-                         why=f"machine {machine.name!r} runs {machine.warps} warps of {machine.lanes}, {machine.threads} threads",
+                         why=f"machine {machine.name!r} runs {machine.warps} warps of {machine.warp_size}, {machine.threads} threads",
                          fix="make the block smaller")
-    if launch.block[1:] != (1, 1):
-        raise UnsupportedError(f"a thread block of {list(launch.block)}", where=kernel.short_name,
-                               why="thread blocks have one dimension", fix="use threads in x only: [n, 1, 1]")
-    if tuple(launch.grid) != (1, 1, 1):
-        raise UnsupportedError(f"a grid of {list(launch.grid)}", where=kernel.short_name,
-                               why="one thread block runs in a launch", fix="use grid [1, 1, 1]")
+    if max(launch.grid) > machine.largest_grid:
+        raise UsageError(f"a grid of {list(launch.grid)}", where=kernel.short_name,
+                         why=f"machine {machine.name!r} counts to {machine.largest_grid} along each axis", fix="make the grid smaller")
+    required = kernel.directives.get("reqntid")
+    if required and tuple(launch.block) != (*required, 1, 1)[:3]:
+        raise UsageError(f"a thread block of {list(launch.block)}", where=kernel.short_name, why=f"the kernel requires {list(required)}")
     if len(launch.arguments) != len(kernel.params):
         raise UsageError(f"{len(launch.arguments)} arguments for {len(kernel.params)} parameters", where=kernel.short_name,
                          fix="give one argument for each parameter")
@@ -52,7 +55,7 @@ def check_launch(kernel: Kernel, machine: Machine, launch: LaunchShape) -> None:
 def parameter_bytes(kernel: Kernel, launch: LaunchShape) -> bytes:
     """The parameter space as the kernel sees it, little end first. Raises UsageError where an argument does not fit."""
     space = bytearray(max((p.offset + p.size for p in kernel.params), default=0))
-    for k, (param, argument) in enumerate(zip(kernel.params, launch.arguments)):
+    for k, (param, argument) in enumerate(zip(kernel.params, launch.arguments), 1):
         where = f"argument {k} of {kernel.short_name}"
         if isinstance(argument, (bytes, bytearray)):
             if len(argument) != param.size:

@@ -36,6 +36,7 @@ class Classes:
 
 def run(function: Function, weak: bool, isolate: bool) -> Classes:
     """Insert copies and return the classes. weak: see `interference`. isolate: every phi gets copies through temporaries."""
+    _open_edges(function)
     _rotate(function)
     _share_starts(function)
     classes = Classes()
@@ -68,6 +69,17 @@ def run(function: Function, weak: bool, isolate: bool) -> Classes:
             phi.args[k] = copy
             classes.join(phi, copy)
     return classes
+
+
+def _open_edges(function: Function) -> None:
+    """An empty block behind every block that must stay as it is and leads to phis, for their copies."""
+    for source in list(function.blocks):
+        target = source.fall
+        if source.whole and target is not None and target.phis:
+            edge = Block(f"{source.label}>{target.label}", fall=target, predecessors=[source], origin=source.origin)
+            source.fall = edge
+            target.predecessors[target.predecessors.index(source)] = edge
+            function.blocks.insert(function.blocks.index(source) + 1, edge)
 
 
 def _rotate(function: Function) -> None:

@@ -1,12 +1,12 @@
 """Give every operation the form that an instruction has.
 
-An instruction has one immediate, as operand A or B; only operand A can be tid; C is a register or a result. What does not fit
-goes through a copy, `or x, 0`, which the packing puts beside its reader.
+An instruction has one immediate, as operand A or B; only operand A can be tid or another special source; C is a register or a
+result. What does not fit goes through a copy, `or x, 0`, which the packing puts beside its reader.
 """
 
 from __future__ import annotations
 
-from .ir import COMMUTATIVE, TID, Block, Op, Value
+from .ir import COMMUTATIVE, Block, Op, Special, Value
 from .unit import Unit
 
 _MIRROR = {"lt": "gt", "eq": "eq", "gt": "lt"}
@@ -22,16 +22,15 @@ def run(unit: Unit) -> None:
 
 
 def legalise_block(block: Block) -> None:
-    copies: dict[int | str, Op] = {}
+    copies: dict[int | Special, Op] = {}
     out: list[Op] = []
 
     def via_copy(op: Op, k: int) -> None:
         v = op.args[k]
-        key = "tid" if v is TID else v
-        if key not in copies:
-            copies[key] = copy_of(v, op)
-            out.append(copies[key])
-        op.args[k] = copies[key]
+        if v not in copies:
+            copies[v] = copy_of(v, op)
+            out.append(copies[v])
+        op.args[k] = copies[v]
 
     for op in block.ops:
         if op.kind == "fence":
@@ -39,7 +38,7 @@ def legalise_block(block: Block) -> None:
             continue
         _swap(op)
         for k in (1, 2):
-            if k < len(op.args) and (op.args[k] is TID or k == 2 and _immediate(op.args[k])):
+            if k < len(op.args) and (isinstance(op.args[k], Special) or k == 2 and _immediate(op.args[k])):
                 via_copy(op, k)
         used = op.kind == "shfl"
         for k in range(min(2, len(op.args))):
@@ -49,7 +48,7 @@ def legalise_block(block: Block) -> None:
                 used = True
         out.append(op)
     block.ops = out
-    if isinstance(block.condition, int) or block.condition is TID:
+    if isinstance(block.condition, (int, Special)):
         copy = Op("or", [block.condition, 0], origin=block.origin)
         block.ops.append(copy)
         block.condition = copy
@@ -60,8 +59,8 @@ def _immediate(v: Value) -> bool:
 
 
 def _swap(op: Op) -> None:
-    """Put tid first where the order of the operands does not matter."""
-    if len(op.args) < 2 or op.args[1] is not TID or op.args[0] is TID:
+    """Put a special source first where the order of the operands does not matter."""
+    if len(op.args) < 2 or not isinstance(op.args[1], Special) or isinstance(op.args[0], Special):
         return
     a, b = op.args[:2]
     if op.kind in COMMUTATIVE or op.kind in ("ld", "st"):

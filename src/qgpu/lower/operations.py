@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Callable
 
-from ..ptx.model import Instruction, Pair, Reg, Sink, Vector
-from . import wide
+from ..ptx.model import Instruction, Operand, Pair, Reg, Sink, Vector
+from . import bits, wide
 from .ir import EQ, GE, GT, LE, LT, NE, Value
-from .memory_ops import cvta, fence, load, store
+from .memory_ops import atomic, cvta, fence, isspacep, load, store
 from .shuffle import shfl
 from .unit import Refused
+from .warp_ops import activemask, barrier, elect, match, redux, vote
 
 if TYPE_CHECKING:
     from .translate import Translator
@@ -52,71 +53,121 @@ def not_(t: Translator, ins: Instruction) -> None:
 
 
 def cnot(t: Translator, ins: Instruction) -> None:
-    bits, _ = integer(ins, 16, 32)
+    bits, _ = integer(ins, 16, 32, 64)
     d, a = ins.operands
-    t.write(d, t.equal(t.extended(a, bits, False), 0))
+    low = t.extended(a, bits, False)
+    t.write(d, t.equal(t.op("or", low, t.high(a)) if bits == 64 else low, 0))
 
 
 def add(t: Translator, ins: Instruction) -> None:
-    bits, _ = integer(ins, 16, 32, 64)
-    if ins.has("cc"):
-        raise Refused("the carry flag is not supported")
+    """add, sub, addc, subc; `.cc` leaves the carry (of subtractions: the borrow) in the flag, which the c forms read."""
+    kind = ins.opcode[:3]
     d, a, b = ins.operands
-    t.write(d, *(wide.add(t, t.pair(a), t.pair(b)) if bits == 64 else (t.op("add", t.low(a), t.low(b)),)))
+    if ins.has("sat"):
+        _saturating(t, ins, kind)
+        return
+    bits, _ = integer(ins, 16, 32, 64)
+    t.write(d, *_with_carry(t, ins, kind, t.pair(a), t.pair(b), bits))
 
 
-def sub(t: Translator, ins: Instruction) -> None:
-    bits, _ = integer(ins, 16, 32, 64)
-    if ins.has("cc"):
-        raise Refused("the carry flag is not supported")
+def _with_carry(t: Translator, ins: Instruction, kind: str, a: wide.Pair, b: wide.Pair, bits: int) -> wide.Pair:
+    reads, writes = ins.opcode.endswith("c"), ins.has("cc")
+    combine = wide.add if kind == "add" else wide.sub
+    if not reads and not writes:
+        return combine(t, a, b) if bits == 64 else (t.op(kind, a[0], b[0]), 0)
+    carry = t.registers.read(t.block, "%carry") if reads else 0
+
+    def word(x: Value, y: Value, carry: Value) -> tuple[Value, Value]:
+        """One word and its carry."""
+        first = t.op(kind, x, y)
+        whole = t.op(kind, first, carry)
+        if kind == "add":
+            return whole, t.op("or", t.less(first, x), t.less(whole, first))
+        return whole, t.op("or", t.less(x, y), t.less(first, carry))
+    low, carry = word(a[0], b[0], carry)
+    high: Value = 0
+    if bits == 64:
+        high, carry = word(a[1], b[1], carry)
+    if writes:
+        t.set_register("%carry", carry)
+    return low, high
+
+
+def _saturating(t: Translator, ins: Instruction, kind: str) -> None:
+    """add.sat and sub.sat of s32: the nearest number."""
+    if ins.raw_type != "s32":
+        raise Refused(f"{ins.name} is not supported")
     d, a, b = ins.operands
-    t.write(d, *(wide.sub(t, t.pair(a), t.pair(b)) if bits == 64 else (t.op("sub", t.low(a), t.low(b)),)))
+    t.write(d, _saturated(t, kind, t.low(a), t.low(b)))
+
+
+def _saturated(t: Translator, kind: str, x: Value, y: Value) -> Value:
+    whole = t.op(kind, x, y)
+    # An addition overflows if both terms have the other sign than the sum; x - y if x and y differ in sign, and x and the difference.
+    other = t.op("xor", whole, y) if kind == "add" else t.op("xor", x, y)
+    over = t.op("shr", t.op("and", t.op("xor", whole, x), other), 31)
+    limit = t.op("xor", t.op("sar", x, 31), 0x7FFFFFFF)
+    return t.op("sel", limit, whole, over)
 
 
 def multiply(t: Translator, ins: Instruction) -> None:
-    """mul and mad: .lo, .hi, .wide."""
-    bits, signed = integer(ins, 16, 32, 64)
+    """mul, mad and madc: .lo, .hi, .wide."""
+    saturate = ins.has("sat")
+    bits, signed = (32, True) if saturate else integer(ins, 16, 32, 64)
     d, a, b, *c = ins.operands
-    if ins.has("cc"):
-        raise Refused("the carry flag is not supported")
     if ins.has("wide"):
         product = wide.product(t, a, b, bits, signed)
         if bits == 16:
             t.write(d, t.op("add", product[0], t.low(c[0])) if c else product[0])
         else:
             t.write(d, *(wide.add(t, product, t.pair(c[0])) if c else product))
-    elif ins.has("hi"):
+        return
+    if ins.has("hi"):
         if bits == 64:
-            raise Refused("128-bit products are not supported")
-        if bits == 16:
-            high = t.op("shr", t.op("mul", t.extended(a, 16, signed), t.extended(b, 16, signed), 0), 16)
+            product = wide.high_product(t, t.pair(a), t.pair(b), signed)
+        elif bits == 16:
+            product = t.op("shr", t.op("mul", t.extended(a, 16, signed), t.extended(b, 16, signed), 0), 16), 0
         else:
-            high = t.op("mulhi", t.low(a), t.low(b), signed=signed)
-        t.write(d, t.op("add", high, t.low(c[0])) if c else high)
+            product = t.op("mulhi", t.low(a), t.low(b), signed=signed), 0
     elif ins.has("lo"):
-        if bits == 64:
-            product = wide.multiply(t, t.pair(a), t.pair(b))
-            t.write(d, *(wide.add(t, product, t.pair(c[0])) if c else product))
-        else:
-            t.write(d, t.op("mul", t.low(a), t.low(b), t.low(c[0]) if c else 0))
+        if bits < 64 and c and not ins.has("cc") and ins.opcode == "mad":
+            t.write(d, t.op("mul", t.low(a), t.low(b), t.low(c[0])))
+            return
+        product = wide.multiply(t, t.pair(a), t.pair(b)) if bits == 64 else (t.op("mul", t.low(a), t.low(b), 0), 0)
     else:
         raise Refused(f"{ins.name} needs .lo, .hi or .wide")
+    if not c:
+        t.write(d, *product)
+    elif saturate:
+        t.write(d, _saturated(t, "add", product[0], t.low(c[0])))
+    else:
+        t.write(d, *_with_carry(t, ins, "add", product, t.pair(c[0]), bits))
 
 
 def mul24(t: Translator, ins: Instruction) -> None:
-    """mul24.lo and mad24.lo: the low 32 bits of the product of 24-bit numbers."""
-    _, signed = integer(ins, 32)
-    if not ins.has("lo"):
-        raise Refused(f"{ins.name} is not supported")
+    """mul24 and mad24: the low 32 bits of the product of 24-bit numbers, or bits 16 to 47."""
+    saturate = ins.has("sat")
+    signed = True if saturate else integer(ins, 32)[1]
     d, a, b, *c = ins.operands
-    t.write(d, t.op("mul", t.extended(a, 24, signed), t.extended(b, 24, signed), t.low(c[0]) if c else 0))
+    x, y = t.extended(a, 24, signed), t.extended(b, 24, signed)
+    if ins.has("lo"):
+        t.write(d, t.op("mul", x, y, t.low(c[0]) if c else 0))
+        return
+    high = t.op("or", t.op("shr", t.op("mul", x, y, 0), 16), t.op("shl", t.op("mulhi", x, y, signed=signed), 16))
+    if c:
+        high = _saturated(t, "add", high, t.low(c[0])) if saturate else t.op("add", high, t.low(c[0]))
+    t.write(d, high)
 
 
 def divide(kind: str) -> Handler:
     def handler(t: Translator, ins: Instruction) -> None:
-        bits, signed = integer(ins, 16, 32)
+        bits, signed = integer(ins, 16, 32, 64)
         d, a, b = ins.operands
-        t.write(d, t.op(kind, t.extended(a, bits, signed), t.extended(b, bits, signed), signed=signed))
+        if bits < 64:
+            t.write(d, t.op(kind, t.extended(a, bits, signed), t.extended(b, bits, signed), signed=signed))
+            return
+        numbers = [*t.pair(a), *t.pair(b)]
+        t.write(d, t.op(kind + "lo", *numbers, signed=signed), t.op(kind + "hi", *numbers, signed=signed))
     return handler
 
 
@@ -131,51 +182,17 @@ def shift(t: Translator, ins: Instruction) -> None:
         t.write(d, t.op(kind, t.low(a) if kind == "shl" else t.extended(a, bits, signed), amount))
 
 
-def funnel_shift(t: Translator, ins: Instruction) -> None:
-    """shf.l / shf.r: 32 bits of the pair (high b, low a) shifted."""
-    if ins.bits != 32:
-        raise Refused(f"{ins.name} is not supported")
-    d, a, b, n = ins.operands
-    low, high, amount = t.low(a), t.low(b), t.low(n)
-    if ins.has("wrap"):
-        amount = t.op("and", amount, 31)
-    else:
-        amount = t.op("minmax", amount, 32, relation=LT)
-    back = t.op("sub", 32, amount)
-    if ins.has("l"):
-        t.write(d, t.op("or", t.op("shl", high, amount), t.op("shr", low, back)))
-    else:
-        t.write(d, t.op("or", t.op("shr", low, amount), t.op("shl", high, back)))
-
-
-def bit_field(t: Translator, ins: Instruction) -> None:
-    """bfe with constant position and length."""
-    bits, signed = integer(ins, 32)
-    d, a, p, n = ins.operands
-    position, length = t.low(p), t.low(n)
-    if not isinstance(position, int) or not isinstance(length, int):
-        raise Refused("bfe needs a constant position and length")
-    position, length = position & 0xFF, length & 0xFF
-    if length == 0:
-        t.write(d, 0)
-    elif signed:
-        top = min(position + length, bits)
-        up = t.op("shl", t.low(a), bits - top)
-        t.write(d, t.op("sar", up, min(31, bits - top + position)))
-    else:
-        down = t.op("shr", t.low(a), position)
-        t.write(d, t.op("and", down, (1 << length) - 1) if length < 32 else down)
-
-
 def min_max(t: Translator, ins: Instruction) -> None:
-    bits, signed = integer(ins, 16, 32, 64)
+    relu = ins.has("relu")
+    bits, signed = (32, True) if relu else integer(ins, 16, 32, 64)
     d, a, b = ins.operands
     relation = LT if ins.opcode == "min" else GT
     if bits == 64:
         first = wide.compare(t, t.pair(a), t.pair(b), relation, signed)
         t.write(d, t.op("sel", t.low(a), t.low(b), first), t.op("sel", t.high(a), t.high(b), first))
-    else:
-        t.write(d, t.op("minmax", t.extended(a, bits, signed), t.extended(b, bits, signed), relation=relation, signed=signed))
+        return
+    value = t.op("minmax", t.extended(a, bits, signed), t.extended(b, bits, signed), relation=relation, signed=signed)
+    t.write(d, t.op("minmax", value, 0, relation=GT, signed=True) if relu else value)
 
 
 def neg(t: Translator, ins: Instruction) -> None:
@@ -185,15 +202,23 @@ def neg(t: Translator, ins: Instruction) -> None:
 
 
 def abs_(t: Translator, ins: Instruction) -> None:
-    bits, _ = integer(ins, 16, 32)
+    bits, _ = integer(ins, 16, 32, 64)
     d, a = ins.operands
+    if bits == 64:
+        t.write(d, *wide.absolute(t, t.pair(a), t.op("sar", t.high(a), 31)))
+        return
     value = t.extended(a, bits, True)
     t.write(d, t.op("minmax", value, t.op("sub", 0, value), relation=GT, signed=True))
 
 
 def sad(t: Translator, ins: Instruction) -> None:
-    bits, signed = integer(ins, 16, 32)
+    bits, signed = integer(ins, 16, 32, 64)
     d, a, b, c = ins.operands
+    if bits == 64:
+        less = wide.compare(t, t.pair(a), t.pair(b), LT, signed)
+        difference = wide.absolute(t, wide.sub(t, t.pair(a), t.pair(b)), t.op("sub", 0, less))
+        t.write(d, *wide.add(t, difference, t.pair(c)))
+        return
     x, y = t.extended(a, bits, signed), t.extended(b, bits, signed)
     high = t.op("minmax", x, y, relation=GT, signed=signed)
     low = t.op("minmax", x, y, relation=LT, signed=signed)
@@ -215,30 +240,27 @@ def _pack(t: Translator, d: Reg, a: Vector) -> None:
     each = total // len(a.items)
     if each == 32:
         t.write(d, t.low(a.items[0]), t.low(a.items[1]))
-    elif each == 16 and total == 32:
-        t.write(d, t.op("or", t.extended(a.items[0], 16, False), t.op("shl", t.low(a.items[1]), 16)))
-    else:
-        raise Refused("packing values of this size is not supported")
+        return
+    words: list[Value] = [0, 0]
+    for k, item in enumerate(a.items):
+        at, shift = divmod(each * k, 32)
+        words[at] = t.op("or", words[at], t.op("shl", t.extended(item, each, False), shift))
+    t.write(d, *words)
 
 
-def _unpack(t: Translator, d: Vector, a: Reg) -> None:
-    total = t.width(a.name) if isinstance(a, Reg) else 64
-    each = total // len(d.items)
-    if each == 32:
-        low, high = t.pair(a)
-        t.write(d.items[0], low)
-        t.write(d.items[1], high)
-    elif each == 16 and total == 32:
-        value = t.low(a)
-        t.write(d.items[0], value)
-        t.write(d.items[1], t.op("shr", value, 16))
-    else:
-        raise Refused("unpacking values of this size is not supported")
+def _unpack(t: Translator, d: Vector, a: Operand) -> None:
+    each = max((t.width(item.name) for item in d.items if isinstance(item, Reg)), default=32)
+    if isinstance(a, Reg):
+        each = t.width(a.name) // len(d.items)
+    words = t.pair(a)
+    for k, item in enumerate(d.items):
+        at, shift = divmod(each * k, 32)
+        t.write(item, t.op("shr", words[at], shift) if shift else words[at])
 
 
 def convert(t: Translator, ins: Instruction) -> None:
-    """cvt between integer types: extend from the source type, cut to the destination type."""
-    if len(ins.types) != 2 or any(k[0] not in "bus" or "x" in k for k in ins.types) or ins.has("sat"):
+    """cvt between integer types: extend from the source type, cut (or with .sat bring) to the destination type."""
+    if len(ins.types) != 2 or any(k[0] not in "bus" or "x" in k for k in ins.types):
         raise Refused(f"{ins.name}: only conversions between integers are supported")
     to, source = ins.types
     to_bits, from_bits = int(to[1:]), int(source[1:])
@@ -248,7 +270,9 @@ def convert(t: Translator, ins: Instruction) -> None:
     else:
         low = t.extended(a, from_bits, source[0] == "s")
         high = t.op("sar", low, 31) if source[0] == "s" else 0
-    if to_bits < min(from_bits, 32) and isinstance(d, Reg) and t.width(d.name) > to_bits:
+    if ins.has("sat"):
+        low, high = _nearest(t, (low, high), source[0] == "s", to[0] == "s", to_bits)
+    elif to_bits < 32 and isinstance(d, Reg) and t.width(d.name) > to_bits and not _fits(to, source):
         if to[0] == "s":
             low = t.op("sar", t.op("shl", low, 32 - to_bits), 32 - to_bits)
         else:
@@ -256,6 +280,25 @@ def convert(t: Translator, ins: Instruction) -> None:
     if to_bits < 64 and isinstance(d, Reg) and t.width(d.name) == 64:
         high = t.op("sar", low, 31) if to[0] == "s" else 0
     t.write(d, low, high)
+
+
+def _fits(to: str, source: str) -> bool:
+    """Whether every number of one type is one of the other."""
+    to_bits, bits = int(to[1:]), int(source[1:])
+    return bits <= to_bits if (to[0] == "s") == (source[0] == "s") else to[0] == "s" and bits < to_bits
+
+
+def _nearest(t: Translator, v: wide.Pair, signed: bool, to_signed: bool, bits: int) -> wide.Pair:
+    """The number of `bits` bits nearest to a 64-bit one."""
+    least = -(1 << (bits - 1)) if to_signed else 0
+    most = (1 << (bits - 1)) - 1 if to_signed else (1 << bits) - 1
+    for limit, relation, never in ((least, LT, not signed), (most, GT, not signed and most >= 1 << 63)):
+        if never or signed and limit >= 1 << 63:
+            continue
+        end = limit & 0xFFFFFFFF, limit >> 32 & 0xFFFFFFFF
+        beyond = wide.compare(t, v, end, relation, signed)
+        v = t.op("sel", end[0], v[0], beyond), t.op("sel", end[1], v[1], beyond)
+    return v
 
 
 def select(t: Translator, ins: Instruction) -> None:
@@ -274,10 +317,11 @@ def integer_or_bits(ins: Instruction) -> None:
 
 
 def slct(t: Translator, ins: Instruction) -> None:
-    if len(ins.types) != 2 or ins.types[0] not in ("b32", "u32", "s32") or ins.types[1] != "s32":
+    if len(ins.types) != 2 or ins.types[1] != "s32" or ins.types[0][0] not in "bus":
         raise Refused(f"{ins.name} is not supported")
     d, a, b, c = ins.operands
-    t.write(d, t.op("sel", t.low(a), t.low(b), t.op("set", t.low(c), 0, relation=GE, signed=True)))
+    first = t.op("set", t.low(c), 0, relation=GE, signed=True)
+    t.write(d, t.op("sel", t.low(a), t.low(b), first), t.op("sel", t.high(a), t.high(b), first))
 
 
 def compare(t: Translator, ins: Instruction) -> Value:
@@ -313,9 +357,15 @@ def setp(t: Translator, ins: Instruction) -> None:
 
 def set_(t: Translator, ins: Instruction) -> None:
     """set.cmp.dtype.stype: all ones where the comparison holds."""
-    if ins.types[0] not in ("u32", "s32"):
+    if ins.types[0][0] not in "bus":
         raise Refused(f"{ins.name} is not supported")
-    t.write(ins.operands[0], t.op("sub", 0, combine(t, ins, compare(t, ins))))
+    ones = t.op("sub", 0, combine(t, ins, compare(t, ins)))
+    t.write(ins.operands[0], ones, ones)
+
+
+def trap(t: Translator, ins: Instruction) -> None:
+    """A store to a bad address stops the launch."""
+    t.op("st", 0, 0, 0)
 
 
 def nothing(t: Translator, ins: Instruction) -> None:
@@ -329,15 +379,15 @@ def refuse(reason: str) -> Handler:
 
 
 HANDLERS: dict[str, Handler] = {
-    "mov": mov, "cvt": convert, "selp": select, "slct": slct, "cvta": cvta, "ld": load, "ldu": load, "st": store, "shfl": shfl,
-    "add": add, "sub": sub, "mul": multiply, "mad": multiply, "mul24": mul24, "mad24": mul24, "neg": neg, "abs": abs_,
-    "min": min_max, "max": min_max, "sad": sad, "div": divide("div"), "rem": divide("rem"),
-    "and": bitwise("and"), "or": bitwise("or"), "xor": bitwise("xor"), "not": not_, "cnot": cnot,
-    "shl": shift, "shr": shift, "shf": funnel_shift, "bfe": bit_field, "setp": setp, "set": set_,
+    "mov": mov, "cvt": convert, "selp": select, "slct": slct, "cvta": cvta, "isspacep": isspacep, "ld": load, "ldu": load, "st": store,
+    "atom": atomic, "red": atomic, "shfl": shfl, "vote": vote, "activemask": activemask, "match": match, "redux": redux, "elect": elect,
+    "add": add, "sub": add, "addc": add, "subc": add, "mul": multiply, "mad": multiply, "madc": multiply, "mul24": mul24,
+    "mad24": mul24, "neg": neg, "abs": abs_, "min": min_max, "max": min_max, "sad": sad, "div": divide("div"), "rem": divide("rem"),
+    "dp4a": bits.dot, "dp2a": bits.dot,
+    "and": bitwise("and"), "or": bitwise("or"), "xor": bitwise("xor"), "not": not_, "cnot": cnot, "lop3": bits.lop3,
+    "shl": shift, "shr": shift, "shf": bits.funnel_shift, "bfe": bits.bfe, "bfi": bits.bfi, "bfind": bits.bfind, "bmsk": bits.bmsk,
+    "szext": bits.szext, "popc": bits.popc, "clz": bits.clz, "brev": bits.brev, "prmt": bits.permute, "setp": setp, "set": set_,
     "membar": fence, "fence": fence, "prefetch": nothing, "prefetchu": nothing, "nanosleep": nothing,
-    "bar": fence, "barrier": fence,
-    "brx": refuse("indexed branches are not supported"), "call": refuse("calls are not supported; let the compiler inline it"),
-    "atom": refuse("atomics are not supported"), "red": refuse("atomics are not supported"),
-    "vote": refuse("votes are not supported"), "activemask": refuse("votes are not supported"),
-    "match": refuse("votes are not supported"), "trap": refuse("trap is not supported"),
+    "bar": barrier, "barrier": barrier, "trap": trap,
+    "fns": refuse("this instruction is not supported"), "brkpt": refuse("breakpoints are not supported"),
 }

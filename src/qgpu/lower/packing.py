@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from ..machine.description import Machine
+from .alias import may_alias, may_cross
 from .evaluate import bounds
-from .ir import Block, Op, Value
+from .ir import Block, Op
 from .leave_ssa import Classes
 from .rematerialise import MOST_STEPS, steps
 
@@ -24,6 +25,8 @@ CANDIDATES = 250
 WIDE = 24
 """Operations of a basic block beyond which the search narrows: fewer states, fewer sets, and only the next WINDOW operations."""
 WINDOW = 14
+NEAR = 5
+"""The window where the order matters most."""
 
 
 @dataclass
@@ -36,12 +39,23 @@ class Packed:
     def stage_of(self, op: Op) -> int | None:
         return self.stages.index(op) + 1 if op in self.stages else None
 
+    def registers_of(self, op: Op | None) -> list[Op]:
+        """The operands that an operation of this block reads from registers."""
+        if op is None:
+            return []
+        at = self.stages.index(op)
+        return [a for a in op.args if isinstance(a, Op) and a not in self.stages[:at]]
 
-def pack(machine: Machine, threads: int, block: Block, must_live: set[Op], classes: Classes, inline: bool, dense: bool) -> list[Packed]:
-    """The cheaper of packing with and without making cheap values again. Raises CannotPack."""
+
+def pack(machine: Machine, threads: int, block: Block, must_live: set[Op], classes: Classes, inline: bool, dense: bool,
+         near: bool) -> list[Packed]:
+    """The cheaper of packing with and without making cheap values again. near: operations stay close to their order, which keeps
+    few values alive. Raises CannotPack."""
     found: list[tuple[int, list[Packed]]] = []
     for again in (True, False) if inline else (False,):
         packer = Packer(machine, threads, block, must_live, classes, again, dense)
+        if near:
+            packer.window = NEAR
         try:
             packed = packer.run()
             found.append((packer.cost, packed))
@@ -69,6 +83,7 @@ class Packer:
                  dense: bool = False) -> None:
         self.machine, self.threads, self.classes = machine, threads, classes
         self.block_cost = 1000 if dense else 1
+        self.window: int | None = None
         self.block, self.must_live = block, must_live
         self.branch = self._branch_op()
         ops = [op for op in block.ops if op.kind != "fence"]
@@ -127,6 +142,10 @@ class Packer:
                     self.data[k] |= 1 << self.index[a]
                     self.readers[self.index[a]] |= 1 << k
         self._memory_order()
+        if self.block.votes:  # the last machine block empties the ballot before it runs
+            for op in self.real:
+                if op.kind == "ballot":
+                    self.strict[self.index[self.branch]] |= 1 << self.index[op]
         for w in self.must_live:
             if w not in self.index:
                 continue
@@ -134,7 +153,7 @@ class Packer:
                 for a in reader.args:
                     if isinstance(a, Op) and a is not w and reader is not w and self.classes.of(a) is self.classes.of(w):
                         self.soft[self.index[w]] |= 1 << k
-        self.weight = [self._weight(op) for op in self.real]
+        self.weight = [0 if op in self.must_live else self._weight(op) for op in self.real]
 
     def _memory_order(self) -> None:
         """Loads after stores that they may see wait for a later block; stores keep their order; fences end all freedom."""
@@ -148,9 +167,15 @@ class Packer:
             k = self.index[op]
             for other, e in earlier:
                 j = self.index[other]
-                if other.kind == "st" and (op.kind == "st" or e != epoch or may_alias(other, op)):
+                if self.block.whole:
+                    self.soft[k] |= 1 << j
+                elif op.kind == "st" and other.kind == "st":
                     self.strict[k] |= 1 << j
-                elif other.kind == "ld" and op.kind == "st":
+                elif "st" not in (op.kind, other.kind):
+                    continue
+                elif other.kind == "st" and (e != epoch or may_alias(other, op)) or may_cross(other, op, self.threads, e != epoch):
+                    self.strict[k] |= 1 << j
+                elif other.kind == "ld":
                     self.soft[k] |= 1 << j
             earlier.append((op, epoch))
 
@@ -196,44 +221,49 @@ class Packer:
                                                     and self.machine.has(stage, "mul"))
 
     def _stages(self, chosen: int) -> list[Op | None] | None:
-        if chosen not in self._known:
-            self._known[chosen] = self._assign({op for k, op in enumerate(self.real) if chosen >> k & 1})
-        return self._known[chosen]
+        found = self._known.get(chosen, False)
+        if found is False:
+            found = self._known[chosen] = self._assign({self.real[k] for k in _bits(chosen)})
+        return found
 
-    def _cost(self, done: int, chosen: int) -> int:
+    def _cost(self, done: int, chosen: int, members: tuple[int, ...]) -> int:
         cost = self.block_cost
         rest = self.full & ~(done | chosen)
-        for k in _bits(chosen):
-            if self.readers[k] & rest and self.real[k] not in self.must_live:
+        for k in members:
+            if self.readers[k] & rest:
                 cost += self.weight[k]
         return cost
 
     # ---- the sequence ---------------------------------------------------------------------------------------------
-    def _choices(self, done: int) -> list[int]:
-        """Sets of operations that may be the next machine block."""
-        out: list[int] = []
+    def _choices(self, done: int) -> list[tuple[int, tuple[int, ...]]]:
+        """Sets of operations that may be the next machine block, as bits and as numbers."""
+        out: list[tuple[int, tuple[int, ...]]] = []
         n = len(self.real)
         last = self.index[self.branch] if self.branch is not None else -1
-        nearest = [k for k in range(n) if not done >> k & 1][:n if n <= WIDE else WINDOW]
+        nearest = [k for k in range(n) if not done >> k & 1][:self.window or (n if n <= WIDE else WINDOW)]
+        nearest = [k for k in nearest if not self.strict[k] & ~done]
+        data, soft, most = self.data, self.soft, self.machine.stages
         limit = CANDIDATES if n <= WIDE else CANDIDATES // 3
 
-        def extend(chosen: int, start: int, size: int) -> None:
+        def extend(chosen: int, start: int, members: tuple[int, ...], wants: int) -> None:
+            """wants: operations that must not come later than these."""
             if len(out) >= limit:
                 return
             for at in range(start, len(nearest)):
                 k = nearest[at]
-                if self.data[k] & ~(done | chosen) or self.strict[k] & ~done:
+                if data[k] & ~(done | chosen):
                     continue
                 new = chosen | 1 << k
                 if self._stages(new) is None:
                     continue
-                if size + 1 < self.machine.stages:
-                    extend(new, at + 1, size + 1)
+                now, needed = (*members, k), wants | soft[k]
+                if len(now) < most:
+                    extend(new, at + 1, now, needed)
                 if last >= 0 and new >> last & 1 and done | new != self.full:
                     continue
-                if all(not self.soft[j] & ~(done | new) for j in _bits(new)):
-                    out.append(new)
-        extend(0, 0, 0)
+                if not needed & ~(done | new):
+                    out.append((new, now))
+        extend(0, 0, (), 0)
         return out
 
     def run(self) -> list[Packed]:
@@ -242,6 +272,8 @@ class Packer:
         if not self.real:
             return []
         n = len(self.real)
+        if self.block.whole:
+            return self._run_whole()
         beam = BEAM if n <= WIDE else max(3, BEAM * WIDE // n // 2)
         tie = count()
         best: dict[int, tuple[int, int, int, int]] = {0: (0, next(tie), 0, 0)}  # done -> cost, tie, before, chosen
@@ -251,9 +283,9 @@ class Packer:
             states = sorted(set(levels[level]), key=lambda d: best[d][:2])[:beam]
             for done in states:
                 cost = best[done][0]
-                for chosen in self._choices(done):
+                for chosen, members in self._choices(done):
                     new = done | chosen
-                    total = cost + self._cost(done, chosen)
+                    total = cost + self._cost(done, chosen, members)
                     if new not in best or total < best[new][0]:
                         best[new] = (total, next(tie), done, chosen)
                         levels[new.bit_count()].append(new)
@@ -271,6 +303,13 @@ class Packer:
             at = before
         return out[::-1]
 
+    def _run_whole(self) -> list[Packed]:
+        """All of it in one machine block."""
+        stages = self._stages(self.full)
+        if stages is None:
+            raise CannotPack(self.block.label)
+        return [Packed(list(stages), {op for op in self.real if op in self.must_live})]
+
 
 def _bits(mask: int) -> list[int]:
     out = []
@@ -279,18 +318,3 @@ def _bits(mask: int) -> list[int]:
         out.append(low.bit_length() - 1)
         mask ^= low
     return out
-
-
-def may_alias(x: Op, y: Op) -> bool:
-    """Whether two accesses of one thread can meet: not if they are the same base plus different constants."""
-    def split(op: Op) -> tuple[Value, int]:
-        a, b = op.args[:2]
-        if isinstance(a, int):
-            a, b = b, a
-        return a, b if isinstance(b, int) else 0
-    (base_x, off_x), (base_y, off_y) = split(x), split(y)
-    if any(not isinstance(op.args[0], int) and not isinstance(op.args[1], int) for op in (x, y)):
-        return True
-    same = base_x is base_y or isinstance(base_x, int) and isinstance(base_y, int) and base_x == base_y \
-        or isinstance(base_x, Op) and isinstance(base_y, Op) and base_x.key() == base_y.key() and base_x.kind not in ("ld", "phi", "shfl")
-    return not (same and off_x != off_y)

@@ -7,7 +7,7 @@ loop.
 
 from __future__ import annotations
 
-from .ir import TID, UNREPEATABLE, Block, Function, Op, Value, loop_depths
+from .ir import UNREPEATABLE, Block, Function, Op, Special, Value, loop_depths
 from .simplify import drop_dead
 
 MOST_STEPS = 2
@@ -15,7 +15,7 @@ MOST_STEPS = 2
 
 def steps(v: Value, limit: int = MOST_STEPS) -> int:
     """Operations needed to make v out of tid and constants; more than `limit` if that is impossible or too long."""
-    if isinstance(v, int) or v is TID:
+    if isinstance(v, (int, Special)):
         return 0
     if not isinstance(v, Op) or v.kind in UNREPEATABLE or limit == 0:
         return limit + 1
@@ -27,6 +27,8 @@ def run(function: Function, most_steps: int = MOST_STEPS, into_loops: bool = Fal
     depths = loop_depths(function.blocks[0])
     home: dict[Op, Block] = {op: b for b in function.blocks for op in b.ops}
     for block in function.blocks:
+        if block.whole:
+            continue
         clones: dict[Op, Op] = {}
         made: list[Op] = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable
 
 from .evaluate import bounds, evaluate, is_bool, parameter_word
-from .ir import COMMUTATIVE, EQ, LT, MASK, NE, Op, Value
+from .ir import COMMUTATIVE, EFFECTS, EQ, LT, MASK, NE, Op, Value
 from .unit import Unit
 
 Make = Callable[..., Op]
@@ -17,7 +17,7 @@ _MIRROR = {"lt": "gt", "eq": "eq", "gt": "lt"}
 
 def simpler(op: Op, unit: Unit, make: Make) -> Value | None:
     """A simpler value equal to op's, perhaps through new operations, or None."""
-    if op.kind in ("st", "fence", "phi"):
+    if op.kind in EFFECTS or op.kind == "phi":
         return None
     if op.kind == "ldparam":
         return parameter_word(unit.parameters, op.args[0]) if isinstance(op.args[0], int) else None
@@ -45,6 +45,30 @@ def low_bit_of(v: Value) -> Value:
     while _is(v, "and") and isinstance(v.args[1], int) and v.args[1] & 1:
         v = v.args[0]
     return v
+
+
+def low_bits(v: Value, depth: int = 6) -> int | None:
+    """v modulo 4 if it is bound to be one number."""
+    if isinstance(v, int):
+        return v & 3
+    if not isinstance(v, Op) or depth == 0:
+        return None
+    match v.kind:
+        case "add" | "sub":
+            a, b = low_bits(v.args[0], depth - 1), low_bits(v.args[1], depth - 1)
+            return None if a is None or b is None else (a + b if v.kind == "add" else a - b) & 3
+        case "shl":
+            return 0 if isinstance(v.args[1], int) and v.args[1] >= 2 else None
+        case "mul":
+            a, b, c = (low_bits(x, depth - 1) for x in v.args)
+            product = 0 if 0 in (a, b) else a * b if a is not None and b is not None else None
+            return None if product is None or c is None else (product + c) & 3
+        case "and":
+            return 0 if isinstance(v.args[1], int) and v.args[1] & 3 == 0 else None
+        case "phi":
+            found = {low_bits(a, min(depth - 1, 2)) for a in v.args if a is not v}
+            return found.pop() if len(found) == 1 else None
+    return None
 
 
 def _add(op: Op, unit: Unit, make: Make) -> Value | None:
@@ -103,6 +127,12 @@ def _and(op: Op, unit: Unit, make: Make) -> Value | None:
     if isinstance(b, int):
         if _is(a, "and") and isinstance(a.args[1], int):
             return make("and", a.args[0], a.args[1] & b)
+        if (b <= 3 or b >= MASK - 3) and (low := low_bits(a)) is not None:
+            return low & b if b <= 3 else make("sub", a, low & ~b & 3) if low & ~b & 3 else a
+        if b <= 3 and _is(a, "add") and low_bits(a.args[0]) == 0:
+            return make("and", a.args[1], b)
+        if b <= 3 and _is(a, "add") and low_bits(a.args[1]) == 0:
+            return make("and", a.args[0], b)
         if b & (b + 1) == 0 and (bounds(a, unit.launch.threads)[1] <= b or b == 1 and is_bool(a)):
             return a
     return None

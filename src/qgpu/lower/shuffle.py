@@ -1,8 +1,9 @@
-"""shfl.sync on a warp of few lanes.
+"""shfl.sync.
 
 PTX (9.7.9.6) computes, from lane b and the control word c, a source lane for each lane and whether it is in the lane's segment;
-a lane whose source is outside keeps its own value. With constants that is one fixed pattern. A lane number from a register becomes
-one broadcast a lane and selections between them.
+a lane whose source is outside keeps its own value. Where every source is in the lane's own group, at the same place in every group, that
+is one instruction. Otherwise each lane leaves its value in a word of its own, and takes the word of its source: the machine runs
+the first block for all groups of the warp before the second.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..ptx.model import Instruction, Pair, Sink
 from .evaluate import parameter_word
-from .ir import EQ, GE, LE, TID, Op, Value
+from .ir import GE, LE, Op, Value
 from .unit import Refused
 
 if TYPE_CHECKING:
@@ -43,21 +44,18 @@ def shfl(t: Translator, ins: Instruction) -> None:
     if mode is None or ins.raw_type not in ("b32", "u32", "s32", "f32"):
         raise Refused(f"{ins.name} is not supported")
     d, a, b, c = ins.operands[:4]
-    control = t.low(c)
-    control = constant(t, control)
-    if control is None:
-        raise Refused("the width of a shuffle must be a constant")
-    lanes = t.unit.machine.lanes
-    width = 32 - ((control >> 8) & 31)
-    if width > lanes:
-        raise Refused(f"this shuffle is {width} lanes wide, and a warp of machine {t.unit.machine.name!r} has {lanes} lanes; "
-                      f"give the shuffle a width of {lanes} as its last argument")
+    m, threads = t.unit.machine, t.unit.launch.threads
     first, second = (d.first, d.second) if isinstance(d, Pair) else (d, Sink())
-    value, lane_operand = t.low(a), t.low(b)
-    if (known := constant(t, lane_operand)) is not None:
-        result, ok = _fixed(t, mode, value, known, control)
+    value, lane_operand, control = t.low(a), t.low(b), t.low(c)
+    known_lane, known_control = constant(t, lane_operand), constant(t, control)
+    width = 32 - (known_control >> 8 & 31) if known_control is not None else 32
+    if width > m.warp_size and threads > m.warp_size:
+        raise Refused(f"this shuffle is {width} lanes wide, and a warp of machine {m.name!r} has {m.warp_size} lanes; "
+                      f"give the shuffle a width of {m.warp_size} as its last argument")
+    if known_lane is not None and known_control is not None:
+        result, ok = _fixed(t, mode, value, known_lane, known_control)
     else:
-        result, ok = _by_register(t, mode, value, lane_operand, width, control & 31)
+        result, ok = _by_register(t, mode, value, lane_operand, control)
     t.write(first, result)
     if not isinstance(second, Sink):
         t.write(second, ok)
@@ -71,35 +69,55 @@ def constant(t: Translator, value: Value) -> int | None:
 
 
 def _fixed(t: Translator, mode: str, value: Value, b: int, c: int) -> tuple[Value, Value]:
-    lanes = t.unit.machine.lanes
-    sources = [source_lane(mode, lane, b, c) for lane in range(lanes)]
-    # A source in the segment but beyond the machine's warp cannot be: segments are at most `lanes` wide.
-    result = t.op("shfl", value, pattern=tuple(j for j, _ in sources))
+    m = t.unit.machine
+    lanes, size = m.lanes, m.warp_size
+    sources = [source_lane(mode, lane, b, c) for lane in range(size)]
+    moves = [j % lanes if j // lanes == lane // lanes else None for lane, (j, _) in enumerate(sources)]
+    pattern = moves[:lanes]
+    if None not in pattern and moves == pattern * m.groups:
+        result: Value = t.op("shfl", value, pattern=tuple(pattern))
+    elif m.groups == 1:  # a source beyond the warp: there is no such thread, so any value will do
+        result = t.op("shfl", value, pattern=tuple(lane if p is None else p for lane, p in enumerate(pattern)))
+    else:
+        result = move(t, value, _by_register(t, mode, None, b, c)[0])
     mask = sum(1 << lane for lane, (_, ok) in enumerate(sources) if ok)
-    if mask in (0, (1 << lanes) - 1):
+    if mask in (0, (1 << size) - 1):
         return result, int(mask != 0)
-    lane = t.op("and", TID, lanes - 1)
-    return result, t.op("and", t.op("shr", mask, lane), 1)
+    return result, t.op("and", t.op("shr", mask, t.lane()), 1)
 
 
-def _by_register(t: Translator, mode: str, value: Value, b: Value, width: int, clamp: int) -> tuple[Value, Value]:
-    """The source lane as a value: broadcasts of every lane, and the one whose number matches."""
-    lanes = t.unit.machine.lanes
-    lane = t.op("and", TID, lanes - 1)
-    b = t.op("and", b, 31)
-    segment = t.op("and", lane, 31 & ~(width - 1))
-    high = t.op("or", segment, clamp & (width - 1))
+def move(t: Translator, value: Value, source: Value) -> Value:
+    """Every lane's value of its source lane, a number below the size of a warp."""
+    m = t.unit.machine
+    if m.groups > 1:
+        base = t.unit.variables.scratch("shuffle", m.warp_size)
+        t.store_scratch(t.op("add", t.op("shl", t.lane(), 2), base), value)
+        return t.load_word(t.op("add", t.op("shl", source, 2), base), 0, "scratch")
+    result: Value = t.op("shfl", value, pattern=(0,) * m.lanes)
+    for k in range(1, m.lanes):
+        result = t.op("sel", t.op("shfl", value, pattern=(k,) * m.lanes), result, t.equal(source, k))
+    return result
+
+
+def _by_register(t: Translator, mode: str, value: Value | None, b: Value, c: Value) -> tuple[Value, Value]:
+    """The source lane as a value, and the value from there (without a value: the source lane itself)."""
+    m = t.unit.machine
+    lane = t.lane()
+    b, clamp = t.op("and", b, 31), t.op("and", c, 31)
+    segment = t.op("and", t.op("shr", c, 8), 31)
+    low = t.op("and", lane, segment)
+    beyond = t.op("xor", segment, 31)
+    high = t.op("or", low, t.op("and", clamp, beyond))
     if mode == "up":
-        j = t.op("sub", lane, b)
+        j: Value = t.op("sub", lane, b)
         ok = t.op("set", j, high, relation=GE, signed=True)
     elif mode == "idx":
-        j = t.op("or", segment, t.op("and", b, width - 1))
+        j = t.op("or", low, t.op("and", b, beyond))
         ok = t.op("set", j, high, relation=LE, signed=True)
     else:
         j = t.op("add" if mode == "down" else "xor", lane, b)
         ok = t.op("set", j, high, relation=LE, signed=True)
     source = t.op("sel", j, lane, ok)
-    result: Value = t.op("shfl", value, pattern=(0,) * lanes)
-    for k in range(1, lanes):
-        result = t.op("sel", t.op("shfl", value, pattern=(k,) * lanes), result, t.op("set", source, k, relation=EQ))
-    return result, ok
+    if m.warp_size < 32:  # sources beyond the warp: there is no such thread
+        source = t.op("and", source, m.warp_size - 1)
+    return (source if value is None else move(t, value, source)), ok

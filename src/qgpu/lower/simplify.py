@@ -72,6 +72,8 @@ def fold_branches(function: Function) -> bool:
     changed = False
     for block in function.blocks:
         c = block.condition
+        if block.votes:
+            continue
         if c is not None and (bit := rules.low_bit_of(c)) is not c:
             block.condition = c = bit
             changed = True
@@ -165,12 +167,12 @@ def merge_chains(function: Function) -> bool:
     changed = False
     for block in function.blocks:
         while (nxt := block.fall) is not None and block.condition is None and len(nxt.predecessors) == 1 and nxt is not block:
-            if nxt is function.blocks[0]:
+            if nxt is function.blocks[0] or block.barrier or block.whole or nxt.whole:
                 break
             substitute(function, {p: p.args[0] for p in nxt.phis})
             block.ops += nxt.ops
             block.condition, block.taken, block.fall = nxt.condition, nxt.taken, nxt.fall
-            block.origin = nxt.origin
+            block.origin, block.barrier, block.votes = nxt.origin, nxt.barrier, nxt.votes
             for target in block.successors():
                 target.predecessors[target.predecessors.index(nxt)] = block
             nxt.ops, nxt.phis, nxt.predecessors, nxt.fall, nxt.condition = [], [], [], None, None
@@ -187,12 +189,12 @@ def skip_empty(function: Function) -> bool:
     changed = False
     for block in function.blocks[1:]:
         target = block.fall
-        if block.ops or block.phis or block.condition is not None or target is block:
+        if block.ops or block.phis or block.condition is not None or target is block or block.barrier or block.whole:
             continue
         for source in list(block.predecessors):
-            if source.taken is source.fall or target is not None and source in target.predecessors:
+            if source.branches and source.taken is source.fall or target is not None and source in target.predecessors:
                 continue
-            if source.taken is block and source.condition is not None:
+            if source.taken is block and source.branches:
                 source.taken = target
             else:
                 source.fall = target

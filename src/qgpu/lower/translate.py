@@ -13,7 +13,7 @@ from ..machine.encoding import Origin
 from ..ptx.model import TYPE_BYTES, Addr, Imm, Instruction, Operand, Reg, Sink, Special, Symbol
 from ..ptx.opcodes import Unsupported, judge
 from . import cfg
-from .ir import EQ, LT, MASK, TID, Block, Function, Op, Value, reverse_postorder
+from .ir import CTA, EQ, LT, MASK, TID, Block, Function, Op, Value, reverse_postorder
 from .operations import HANDLERS
 from .ssa import Registers
 from .unit import Refused, Unit
@@ -67,10 +67,7 @@ class Translator:
             case Special(name):
                 return self.special(name)
             case Symbol(name, offset):
-                for p in self.unit.kernel.params:
-                    if p.name == name:
-                        return (p.offset + offset) & MASK
-                raise Refused(f"{name} is not a parameter of the kernel; variables in memory are not supported yet")
+                return self.symbol(name, offset)
         raise Refused(f"operand {operand} is not supported here")
 
     def high(self, operand: Operand) -> Value:
@@ -105,21 +102,64 @@ class Translator:
         base = self.low(operand.base)
         return self.op("add", base, operand.offset & MASK) if operand.offset else base
 
+    def symbol(self, name: str, offset: int) -> Value:
+        """The address of a variable; of a parameter, its place in the parameter space."""
+        variables = self.unit.variables
+        for p in self.unit.kernel.params:
+            if p.name == name:
+                return (p.offset + offset) & MASK
+        if name not in variables.at:
+            raise Refused(f"{name} is not a variable that the kernel can use")
+        space, address = variables.at[name]
+        if space == "local":
+            frame = self.op("add", self.op("mul", TID, variables.frame_bytes, 0), variables.frames)
+            return self.op("add", frame, (address + offset) & MASK)
+        return (address + offset) & MASK
+
+    def load_word(self, address: Value, offset: int, space: str) -> Op:
+        op = self.op("ld", self.op("add", address, offset) if offset else address, 0)
+        op.space = space
+        return op
+
+    def lane(self) -> Value:
+        """The thread's lane in its warp."""
+        return self.op("and", TID, self.unit.machine.warp_size - 1)
+
+    def store_scratch(self, address: Value, value: Value, space: str = "scratch") -> None:
+        self.op("st", address, 0, value).space = space
+
+    def call_word(self, name: str, number: int) -> Value:
+        """A word of a call's parameter, which lives in registers."""
+        return self.registers.read(self.block, f"{name}[{number}]")
+
+    def set_call_word(self, name: str, number: int, value: Value) -> None:
+        self.set_register(f"{name}[{number}]", value)
+
     def special(self, name: str) -> Value:
         m, launch = self.unit.machine, self.unit.launch
-        fixed = {"%tid.y": 0, "%tid.z": 0, "%ctaid.x": 0, "%ctaid.y": 0, "%ctaid.z": 0, "WARP_SZ": m.lanes}
+        fixed = {"WARP_SZ": 32, "%smid": 0, "%nsmid": 1, "%gridid": 0}
         for k, axis in enumerate("xyz"):
             fixed["%ntid." + axis] = launch.block[k]
             fixed["%nctaid." + axis] = launch.grid[k]
+            if launch.grid[k] == 1:
+                fixed["%ctaid." + axis] = 0
+        small = m.warp_size < 32 and launch.threads > m.warp_size
+        if small and (name in ("%laneid", "%warpid", "WARP_SZ") or name.startswith("%lanemask_")):
+            raise Refused(f"a warp of machine {m.name!r} has {m.warp_size} lanes, and the thread block more threads than that")
         if name in fixed:
             return fixed[name]
-        if name == "%tid.x":
-            return TID
+        if name in ("%ctaid.x", "%ctaid.y", "%ctaid.z"):
+            return CTA["xyz".index(name[-1])]
+        if name.startswith("%tid."):
+            return self._tid("xyz".index(name[-1]))
+        if name in ("%dynamic_smem_size", "%total_smem_size"):
+            return launch.shared_bytes if name.startswith("%dynamic") else self.unit.variables.shared_bytes
+        warp_bits = m.warp_size.bit_length() - 1
         if name == "%warpid":
-            return self.op("shr", TID, m.lane_bits)
+            return self.op("shr", TID, warp_bits)
         if name == "%nwarpid":
             return m.warps
-        lane = self.op("and", TID, m.lanes - 1)
+        lane = self.lane()
         if name == "%laneid":
             return lane
         if name.startswith("%lanemask_"):
@@ -133,10 +173,22 @@ class Translator:
                 case "le":
                     return self.op("or", below, one)
                 case "ge":
-                    return self.op("xor", below, (1 << m.lanes) - 1)
+                    return self.op("xor", below, (1 << m.warp_size) - 1)
                 case "gt":
-                    return self.op("xor", self.op("or", below, one), (1 << m.lanes) - 1)
+                    return self.op("xor", self.op("or", below, one), (1 << m.warp_size) - 1)
         raise Refused(f"special register {name} is not supported")
+
+    def _tid(self, axis: int) -> Value:
+        """The thread's index along an axis: x runs fastest."""
+        shape = self.unit.launch.block
+        below = 1
+        for size in shape[:axis]:
+            below *= size
+        if shape[axis] == 1:
+            return 0
+        index = TID if below == 1 else self.op("div", TID, below)
+        above = self.unit.launch.threads // (below * shape[axis])
+        return index if above == 1 else self.op("rem", index, shape[axis])
 
     # ---- writing --------------------------------------------------------------------------------------------------
     def write(self, operand: Operand, low: Value, high: Value = 0) -> None:
@@ -145,11 +197,12 @@ class Translator:
             return
         if not isinstance(operand, Reg):
             raise Refused("a register was expected as destination")
-        self._write(operand.name, low)
+        self.set_register(operand.name, low)
         if self.width(operand.name) == 64:
-            self._write(operand.name + ".hi", high)
+            self.set_register(operand.name + ".hi", high)
 
-    def _write(self, register: str, value: Value) -> None:
+    def set_register(self, register: str, value: Value) -> None:
+        """Set a register of any name, under the instruction's guard."""
         guard = self.ins.guard
         if guard is not None and self.ins.opcode not in cfg.BRANCHED_AROUND:
             old = self.registers.read(self.block, register)

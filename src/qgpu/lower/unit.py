@@ -9,6 +9,7 @@ from ..ptx.model import Kernel, Module
 from ..ptx.opcodes import Unsupported
 from .ir import Function
 from .launch import LaunchShape
+from .variables import Variables
 
 
 class Refused(Exception):
@@ -24,5 +25,6 @@ class Unit:
     machine: Machine
     launch: LaunchShape
     parameters: bytes
+    variables: Variables
     function: Function = field(default_factory=lambda: Function(""))
     refusals: list[Unsupported] = field(default_factory=list)

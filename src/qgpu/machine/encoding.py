@@ -11,7 +11,7 @@ from enum import Enum
 from typing import NamedTuple, Union
 
 from ..errors import LoweringError
-from .description import OPERATIONS, WORD, Machine
+from .description import OPERATIONS, SPECIALS, WORD, Machine
 
 WORD_MASK = (1 << WORD) - 1
 
@@ -42,9 +42,16 @@ class Source(Enum):
     ZERO = "0"
     IMMEDIATE = "#"
     TID = "tid"
+    CTAX = "ctax"
+    CTAY = "ctay"
+    CTAZ = "ctaz"
+    BALLOT = "ballot"
 
 
 Operand = Union[Register, Result, Source]
+
+SPECIAL_LINE = {Source(line[2:]): line for line in SPECIALS}
+"""Sources that only operand A has, and their lines in the operation word."""
 
 
 class Origin(NamedTuple):
@@ -89,6 +96,7 @@ class Block:
     stages: instruction of stage 1, 2, ... or None; shorter tuples mean empty later stages.
     dest:   destination register by stage, 0 where the result is not live: a result is live exactly where dest is not 0.
     fall, taken: a block number, or `machine.exit_target`. branch: bit 0 of the last stage's result chooses `taken`.
+    barrier: the warp stops after it. vote: bit 0 of the last stage's result goes into the ballot. clear: the ballot is emptied before.
     """
 
     stages: tuple[Instruction | None, ...]
@@ -97,6 +105,9 @@ class Block:
     taken: int = 0
     branch: bool = False
     label: str = field(default="", compare=False)
+    barrier: bool = False
+    vote: bool = False
+    clear: bool = False
 
     @property
     def has_store(self) -> bool:
@@ -107,7 +118,7 @@ class Block:
 
 _LEGAL = (
     {frozenset(s) for s in ({"add"}, {"sub"}, {"xor"}, {"and"}, {"xor", "and"}, {"sel"}, {"mul"}, {"shl"}, {"shr"}, {"sar"},
-                            {"shfl"}, {"add", "ld"}, {"add", "st"})}
+                            {"shfl"}, {"popc"}, {"clz"}, {"brev"}, {"mulhi"}, {"add", "ld"}, {"add", "st"})}
 )
 
 
@@ -146,20 +157,33 @@ def check_block(machine: Machine, block: Block, where: str = "") -> None:
         need(len(uses) + ("shfl" in ins.lines) <= 1, "the one immediate is used twice", s)
         need(bool(uses) or "shfl" in ins.lines or ins.immediate == 0, "an immediate that nothing reads", s)
         need(ins.c is not Source.IMMEDIATE, "operand C cannot be the immediate", s)
-        need(ins.b is not Source.TID and ins.c is not Source.TID, "only operand A can be tid", s)
+        need(ins.b not in SPECIAL_LINE and ins.c not in SPECIAL_LINE, "only operand A can be tid or another special source", s)
         for o in ins.operands():
             if isinstance(o, Result):
                 need(1 <= o.stage < s, f"reads the result of stage {o.stage}, which is not earlier", s)
                 need(block.stages[o.stage - 1] is not None, f"reads the result of stage {o.stage}, which is empty", s)
             elif isinstance(o, Register):
                 need(1 <= o.number <= machine.registers, f"reads register {o.number}", s)
+        if machine.register_classes:
+            for letter, port in zip("abc", _clash(machine, ins)):
+                need(not port, f"operand {letter.upper()}: another register of the same class is read", s)
         if "shfl" in ins.lines:
             need(_pattern_ok(machine, ins.immediate), f"shuffle pattern {ins.immediate:#x} is not one source a lane", s)
     live = [d for d in block.dest if d]
     need(len(live) == len(set(live)), "two results go to the same register")
     need(stores <= 1, "more than one store")
+    need(not block.vote or not block.branch, "a vote with a branch")
     for name, target in (("fall", block.fall), ("taken", block.taken)):
         need(0 <= target < machine.blocks or target == machine.exit_target, f"{name} target {target}")
+
+
+def _clash(machine: Machine, ins: Instruction) -> list[bool]:
+    """For each operand, whether it is a register whose port another register before it uses."""
+    ports: dict[int, int] = {}
+    out = []
+    for o in ins.operands():
+        out.append(isinstance(o, Register) and ports.setdefault(o.number % machine.register_classes, o.number) != o.number)
+    return out
 
 
 def shuffle_pattern(machine: Machine, sources: list[int]) -> int:
@@ -181,7 +205,9 @@ def encode(machine: Machine, block: Block) -> list[int]:
     check_block(machine, block)
     words = [0] * machine.words_per_block
     values = {f"dest{s}": d for s, d in enumerate(block.dest, 1)}
-    values |= {"fall": block.fall, "taken": block.taken, "branch": int(block.branch), "store": int(block.has_store),
+    values |= {"fall": block.fall, "taken": block.fall if block.vote else block.taken,
+               "branch": int(block.branch), "store": int(block.has_store),
+               "barrier": int(block.barrier), "vote": int(block.vote), "clear": int(block.clear),
                "live": sum(1 << i for i, d in enumerate(block.dest) if d)}
     for name, (word, bit, _) in machine.header_fields.items():
         words[word] |= values.get(name, 0) << bit
@@ -190,17 +216,22 @@ def encode(machine: Machine, block: Block) -> list[int]:
         if ins is None:
             continue
         base = 2 + 3 * s
+        operation = sum(1 << operation_fields[line][0] for line in ins.lines)
         for letter, operand in zip("abc", ins.operands()):
             match operand:
+                case Register(number) if machine.register_classes:
+                    port, row = number % machine.register_classes, number // machine.register_classes
+                    words[base] |= (row + 1) << operand_fields[f"p{port}"][0]  # the same again if two operands read it
+                    words[base] |= 1 << operand_fields[f"{letter}_p{port}"][0]
                 case Register(number):
                     words[base] |= number << operand_fields["r" + letter][0]
                 case Result(stage):
                     words[base] |= 1 << operand_fields[f"{letter}_r{stage}"][0]
                 case Source.IMMEDIATE:
                     words[base] |= 1 << operand_fields[f"{letter}_imm"][0]
-                case Source.TID:
-                    words[base] |= 1 << operand_fields[f"{letter}_tid"][0]
-        words[base + 1] = sum(1 << operation_fields[line][0] for line in ins.lines)
+                case Source() if operand in SPECIAL_LINE:
+                    operation |= 1 << operation_fields[SPECIAL_LINE[operand]][0]
+        words[base + 1] = operation
         words[base + 2] = ins.immediate
     return words
 
@@ -223,29 +254,34 @@ def decode(machine: Machine, words: list[int]) -> Block:
         if not lines and operand_word == 0 and immediate == 0:
             stages.append(None)
             continue
-        a, b, c = (_decode_operand(machine, letter, operand_word, s) for letter in "abc")
+        specials = [source for source, line in SPECIAL_LINE.items() if line in lines]
+        lines -= frozenset(SPECIALS)
+        a, b, c = (_decode_operand(machine, letter, operand_word, s, specials if letter == "a" else []) for letter in "abc")
         stages.append(Instruction(lines, a, b, c, immediate))
-    block = Block(tuple(stages), tuple(dest), header["fall"], header["taken"], bool(header["branch"]))
+    block = Block(tuple(stages), tuple(dest), header["fall"], header["taken"],
+                  bool(header["branch"]), barrier=bool(header["barrier"]), vote=bool(header["vote"]), clear=bool(header["clear"]))
     check_block(machine, block)
     if block.has_store != bool(header["store"]):
         raise LoweringError("store flag and instructions disagree")
     return block
 
 
-def _decode_operand(machine: Machine, letter: str, word: int, stage: int) -> Operand:
-    sources: list[Operand] = []
-    for name, (bit, width) in machine.operand_fields().items():
-        value = (word >> bit) & ((1 << width) - 1)
-        if not value:
+def _decode_operand(machine: Machine, letter: str, word: int, stage: int, specials: list[Source]) -> Operand:
+    sources: list[Operand] = list(specials)
+    fields = {name: (word >> bit) & ((1 << width) - 1) for name, (bit, width) in machine.operand_fields().items()}
+    for name, value in fields.items():
+        if not value or not name.startswith((letter + "_", "r" + letter)):
             continue
         if name == "r" + letter:
             sources.append(Register(value))
         elif name == letter + "_imm":
             sources.append(Source.IMMEDIATE)
-        elif name == letter + "_tid":
-            sources.append(Source.TID)
         elif name.startswith(letter + "_r"):
             sources.append(Result(int(name[3:])))
+        elif fields[name[2:]]:
+            sources.append(Register(int(name[3:]) + machine.register_classes * (fields[name[2:]] - 1)))
+        else:
+            raise LoweringError(f"stage {stage}: operand {letter.upper()} names a port that reads nothing")
     if len(sources) > 1:
         raise LoweringError(f"stage {stage}: operand {letter.upper()} has two sources")
     return sources[0] if sources else Source.ZERO
@@ -269,7 +305,7 @@ def mnemonic(lines: frozenset[str]) -> str:
         return {"lt": "min", "le": "min", "gt": "max", "ge": "max"}.get(_RELATION_NAME[relation], "pick") + suffix
     if lines == {"xor", "and"}:
         return "or"
-    for name in ("ld", "st", "sel", "shfl", "mul", "shl", "shr", "sar", "add", "sub", "xor", "and"):
+    for name in ("ld", "st", "sel", "shfl", "popc", "clz", "brev", "mulhi", "mul", "shl", "shr", "sar", "add", "sub", "xor", "and"):
         if name in lines:
             return "mad" if name == "mul" else name
     return "nop"
@@ -291,6 +327,8 @@ def print_instruction(machine: Machine, stage: int, ins: Instruction, dest: int)
         body = f"shfl {a}, lanes {' '.join(str(row.bit_length() - 1) for row in rows)}"
     elif name in ("mad", "sel"):
         body = f"{name} {a}, {b}, {c}"
+    elif name in ("popc", "clz", "brev"):
+        body = f"{name} {a}"
     else:
         body = f"{name} {a}, {b}"
     left = f"r{dest} = " if dest else "" if name == "st" else "- = "
@@ -309,5 +347,5 @@ def print_block(machine: Machine, number: int, block: Block) -> str:
     if block.branch:
         lines.append(f"    s{machine.stages} ? {target(block.taken)} : {target(block.fall)}")
     else:
-        lines.append(f"    -> {target(block.fall)}")
+        lines.append(f"    -> {target(block.fall)}" + "".join(" " + w for w in ("barrier", "vote", "clear") if getattr(block, w)))
     return "\n".join(lines)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compile.compiler import CircuitWeights
-from ..compile.memory_map import memory_head, read_words
+from ..compile.memory_map import memory_banks, read_words
 from ..compile.tensors import SCALE
 from ..engine.sparse import SparseEngine
 from ..errors import FaultError, UsageError
@@ -63,9 +63,9 @@ class Merged:
         return Model(cfg, w, m.folder, m.strict, m.stop, m.suppress)
 
     @cached_property
-    def memory(self) -> tuple[int, int]:
-        """(layer, head) of a head that holds global memory."""
-        return memory_head(facts["head_kinds"] for facts in self.sidecar.layers)
+    def memory(self) -> list[tuple[int, int]]:
+        """(layer, head) of the banks of one copy of memory."""
+        return memory_banks(facts["head_kinds"] for facts in self.sidecar.layers)
 
     def conversation(self, *, full: bool = False) -> "Conversation":
         """A new one. full: everything runs through all layers."""
@@ -88,7 +88,7 @@ class FullEngine:
     kind = "full"
 
     def __init__(self, merged: Merged, cache: Cache) -> None:
-        self.merged, self.cache = merged, cache
+        self.merged, self.machine, self.cache = merged, merged.machine, cache
 
     def feed(self, ids: Sequence[int]) -> int:
         """Consume machine token ids; the machine token that comes next. Raises FaultError where a text token does."""
@@ -102,8 +102,7 @@ class FullEngine:
 
     def read_global(self, words: int) -> list[int]:
         """Global memory's first words, 32-bit unsigned, from the recurrent state."""
-        layer, head = self.merged.memory
-        return read_words(self.cache.layers[layer].state[head], words, SCALE)
+        return read_words(self.merged.memory, words, lambda layer, head: self.cache.layers[layer].state[head], SCALE)
 
     def fork(self) -> "FullEngine":
         """A second stream that continues from here."""
@@ -161,7 +160,7 @@ class Conversation:
         return out
 
     def engine(self) -> "SparseEngine | FullEngine":
-        """The machine, for one launch: `qgpu.launch(..., engine=conversation.engine(), machine=merged.machine)`."""
+        """The machine, for one launch: `qgpu.launch(..., engine=conversation.engine())`."""
         if self.full:
             return FullEngine(self.merged, self._whole(self.cache.copy()))
         if self._skipping is None:

@@ -68,6 +68,16 @@ class Arithmetic:
             lanes = lanes + a[..., :, None, k : k + LANES] * b[..., None, :, k : k + LANES]
         return _fold(lanes)[..., 0]
 
+    def in_order(self, a: F32, b: F32) -> F32:
+        """a b, summed in ascending order whatever `strict` says. a: (..., n, K), b: (..., K, m) -> (..., n, m), float32.
+
+        A chunk's reads are sums of a row's changes: in the order of tokens every partial sum is what the row held then.
+        """
+        out = np.zeros((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]), np.float32)
+        for k in range(a.shape[-1]):
+            out = out + a[..., :, k : k + 1] * b[..., k : k + 1, :]
+        return out
+
     def chunked_rule(self, q: F32, k: F32, v: F32, beta: F32, decay: F32, state: F32) -> tuple[F32, F32] | None:
         """An arithmetic's own chunked delta rule, or None for the definition in :mod:`qgpu.qwen.delta`.
 

@@ -90,7 +90,7 @@ def _head(q, k, v, beta, decay, scale, state, bf16, out):
             for i in range(key_size):
                 queries[t, i] *= since[t]
                 keys[t, i] *= until[t]
-        from_state, from_chunk = _products(queries, state_t), _products(within, written_t)  # (padded, wide)
+        from_state, from_chunk = _products(queries, state_t), _in_order(within, _transposed(written_t), length)  # (padded, wide)
         for t in range(length):
             for j in range(value_size):
                 out[start + t, j] = rounded(from_state[t, j] + from_chunk[t, j], bf16)
@@ -115,6 +115,18 @@ def _products(a, b):
         for r in range(0, rows, 4):
             at = out_at + (r * columns + c) * 4
             _dots4x4(a_at + r * step, step, b_at + c * step, step, width // 16, at, columns * 4, 4)
+    return out
+
+
+@nb.njit(error_model="numpy")
+def _in_order(within, written, length):
+    """within written, summed token by token. within: (L, L), written: (L, wide) -> (L, wide)."""
+    out = np.zeros(written.shape, np.float32)
+    for t in range(length):
+        for s in range(t + 1):
+            w = within[t, s]
+            for j in range(written.shape[1]):
+                out[t, j] += w * written[s, j]
     return out
 
 

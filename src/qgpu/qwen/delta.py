@@ -142,6 +142,6 @@ def _one_chunk(q: F32, k: F32, v: F32, beta: F32, decay: F32, state: F32, ar: Ar
 
     written = written - ar.contract(reads, state.swapaxes(1, 2))  # (Hv, L, Dv)
     from_state = ar.contract(q * since, state.swapaxes(1, 2))  # (Hv, L, Dv)
-    out = from_state + ar.contract(within, written.swapaxes(1, 2))  # (Hv, L, Dv)
+    out = from_state + ar.in_order(within, written)  # (Hv, L, Dv)
     gained = ar.contract((k * until).swapaxes(1, 2), written.swapaxes(1, 2))  # (Hv, Dk, Dv)
     return out, state * exp(total[:, -1])[:, None, None] + gained

@@ -5,6 +5,7 @@ The hub's client shows progress, takes up a broken download where it stopped, an
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -17,9 +18,8 @@ IGNORED = ["*/*"]  # other formats in folders of their own
 
 def find(name: str | Path, revision: str | None = None) -> Path:
     """The folder of a checkpoint. name: a folder, or ``owner/name`` on the hub. Raises CheckpointError."""
-    folder = Path(name)
-    if folder.is_dir():
-        return folder
+    if os.path.isdir(name):  # False, not an error, for a name that no file can have
+        return Path(name)
     if not NAME.fullmatch(str(name)):
         raise CheckpointError(
             "there is no such folder",
@@ -34,6 +34,7 @@ def _download(name: str, revision: str | None) -> Path:
     from huggingface_hub.errors import (
         GatedRepoError,
         HfHubHTTPError,
+        HFValidationError,
         LocalEntryNotFoundError,
         RepositoryNotFoundError,
         RevisionNotFoundError,
@@ -44,6 +45,8 @@ def _download(name: str, revision: str | None) -> Path:
 
     try:
         return Path(snapshot_download(name, revision=revision, allow_patterns=WANTED, ignore_patterns=IGNORED))
+    except HFValidationError as error:
+        raise failed("this is neither a folder nor a name that the hub allows", error, "check the name") from None
     except GatedRepoError as error:
         raise failed("the model is gated", error, "ask for access on its page and log in with `hf auth login`") from None
     except RepositoryNotFoundError as error:

@@ -75,10 +75,26 @@ def generate(
 
 
 def complete(
-    model: Model, text: Text, prompt: str, max_new_tokens: int = 256, *, sampling: Sampling | None = None
+    model: Model,
+    text: Text,
+    prompt: str,
+    max_new_tokens: int = 256,
+    *,
+    sampling: Sampling | None = None,
+    heard: list[int] | None = None,
 ) -> Iterator[str]:
-    """The text that follows a prompt as it is, piece by piece, up to a stop token (which is not shown)."""
+    """The text that follows a prompt as it is, piece by piece, up to a stop token (which is not shown).
+
+    heard: every generated token id is appended to it as it comes, the stop token included.
+    """
     end = text.id_of("<|im_end|>")
     stop = set(model.stop) | ({end} if end is not None else set())
     tokens = model.stream(text.encode(prompt), max_new_tokens, sampling=sampling, stop=stop)
-    return text.stream(token for token in tokens if token not in stop)
+    return text.stream(token for token in _noting(tokens, heard) if token not in stop)
+
+
+def _noting(tokens: Iterator[int], heard: list[int] | None) -> Iterator[int]:
+    for token in tokens:
+        if heard is not None:
+            heard.append(token)
+        yield token

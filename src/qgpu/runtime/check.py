@@ -11,15 +11,19 @@ from qgpu_reference.machine import check_stream
 from qgpu_reference.ptx import MAX_STEPS
 from qgpu_reference.ptx import launch as reference_launch
 
-from ..errors import CheckError
+from ..errors import CheckError, FaultError
 from ..machine.description import Machine
 from ..machine.tokens import Vocabulary
 from .arguments import Argument
-from .layout import WORD_BYTES, from_words
+from .layout import WORD_BYTES, from_words, to_bytes
 from .prepare import Prepared
 
 FAR, MOST_ADDRESS = 1 << 24, 0xE000_0000
-"""The PTX interpreter's arrays lie so many bytes apart, and all below this address."""
+"""The PTX interpreter's arrays lie so many bytes apart, the first one so far from null, and all below this address."""
+
+CUDA_WARP = 32
+STEPS_TO_EXPLAIN = 200_000
+"""Instructions of the PTX interpreter that go into saying why a launch did not end."""
 
 
 @dataclass
@@ -80,25 +84,42 @@ def _differences(ready: Prepared, expected: Sequence[np.ndarray | None], memory:
 
 
 def explain_trap(ready: Prepared, arguments: Sequence[Argument], max_steps: int | None = None) -> None:
-    """Run the launch on the PTX interpreter, which names line, thread and address of a bad access in a FaultError."""
+    """Run the launch on the PTX interpreter, which names line, kernel, block, thread and address of a bad access in a FaultError."""
     run_reference(ready, arguments, max_steps)
     run_reference(ready, arguments, max_steps, machine_addresses=True)
 
 
+def why_endless(ready: Prepared, arguments: Sequence[Argument], max_steps: int | None = None) -> str:
+    """What the PTX interpreter says of a launch that did not end, "" where it ends there in a few steps."""
+    try:
+        run_reference(ready, arguments, min(STEPS_TO_EXPLAIN, max_steps or STEPS_TO_EXPLAIN))
+    except FaultError as error:
+        return f"{error.where}: {error.what}" + (f": {error.why}" if error.why else "")
+    return ""
+
+
+def check_races(ready: Prepared, arguments: Sequence[Argument], max_steps: int | None = None) -> None:
+    """Run the launch on the PTX interpreter, which judges by barrier epochs. Raises FaultError where two accesses race."""
+    run_reference(ready, arguments, max_steps, races=True)
+
+
 def run_reference(ready: Prepared, arguments: Sequence[Argument], max_steps: int | None, *,
-                  machine_addresses: bool = False) -> list[np.ndarray | None]:
-    """The arrays after the launch as the PTX interpreter has them; None for scalars.
+                  machine_addresses: bool = False, races: bool = False) -> list[np.ndarray | None]:
+    """The arrays after the launch as the PTX interpreter has them; None for scalars and structures.
 
     Its arrays lie far apart, so that an access beyond one of them is seen; machine_addresses: where the machine has them.
-    Raises FaultError where the kernel is at fault, naming line, thread and address.
+    Raises FaultError where the kernel is at fault, naming line, kernel, block, thread and address.
     """
-    distance = min(FAR, MOST_ADDRESS // max(1, len(ready.layout.placed)) // 256 * 256)
+    distance = min(FAR, MOST_ADDRESS // (len(ready.layout.placed) + 1) // 256 * 256)
     bases: list[int | None] = [None] * len(arguments)
     for k, p in enumerate(ready.layout.placed):
         if p.nbytes:
-            bases[p.index] = ready.machine.global_base + (WORD_BYTES * p.word if machine_addresses else k * distance)
-    given = [a.astype(a.dtype.newbyteorder("<")).tobytes() if isinstance(a, np.ndarray) else a for a in arguments]
+            bases[p.index] = ready.machine.global_base + (WORD_BYTES * p.word if machine_addresses else (k + 1) * distance)
+    given = [to_bytes(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    # Threads that fit into one warp of the machine are one warp of CUDA's; otherwise the machine's own width decides the order.
+    warp_size = CUDA_WARP if ready.threads <= ready.machine.warp_size else ready.machine.warp_size
     outcome = reference_launch(ready.module, ready.kernel.name, ready.grid, ready.block, given,
-                               max_steps=MAX_STEPS if max_steps is None else max_steps, bases=bases)
-    return [np.frombuffer(bytes(data), a.dtype.newbyteorder("<")).reshape(a.shape) if isinstance(a, np.ndarray) else None
+                               max_steps=MAX_STEPS if max_steps is None else max_steps, bases=bases, warp_size=warp_size,
+                               shared_bytes=ready.shared_bytes, races=races)
+    return [np.frombuffer(bytes(data), a.dtype.newbyteorder("<")).reshape(a.shape) if data is not None else None
             for a, data in zip(arguments, outcome.arrays)]

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from ..machine.description import Machine
+
 
 @runtime_checkable
 class Engine(Protocol):
-    """A model and the recurrent state of one stream. `qgpu.engine.make_engine(machine, kind=...)` makes one."""
+    """A model and the recurrent state of one stream. `qgpu.engine.make_engine(machine, kind=...)` makes one.
+
+    machine: the one that the layers are.
+    """
+
+    machine: Machine
 
     def feed(self, ids: Sequence[int]) -> int:
         """Run the forward pass over these tokens (at least one) and return the id the model writes next.

@@ -22,7 +22,7 @@ def generate(engine: Engine, machine: Machine, ids: list[int], token: int, max_t
     """
     vocabulary = Vocabulary(machine)
     stops = {vocabulary.id_of(Token(kind)): kind for kind in ("END", "TRAP")}
-    for kind in ("NOP", "PROG", "CONFIG"):
+    for kind in ("NOP", "PROG", "CONFIG", "GRID"):
         first = vocabulary.base[kind]
         stops |= dict.fromkeys(range(first, first + vocabulary.counts[kind]), "FOREIGN")
     most = len(ids) + max_tokens

@@ -14,10 +14,10 @@ import numpy as np
 from .. import engine as engines
 from ..errors import FaultError, QgpuError, UsageError
 from ..lower import Program
-from ..machine.description import ARTICLE, Machine
+from ..machine.description import Machine
 from ..machine.tokens import Vocabulary
 from .arguments import Argument
-from .check import Check, check_memory, check_tokens, explain_trap
+from .check import Check, check_memory, check_races, check_tokens, explain_trap, why_endless
 from .engine_api import Engine
 from .generate import MAX_TOKENS, generate
 from .launchfile import dimensions
@@ -25,6 +25,7 @@ from .layout import own_array, read_back, refuse_shared_memory
 from .prepare import Dim3, Prepared, block_places, prepare
 from .progress import Progress
 from .source import Source, open_source
+from .whereabouts import whereabouts
 
 
 @dataclass
@@ -58,42 +59,50 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
            block: int | Sequence[int] = (1, 1, 1), args: Sequence[Argument] = (), *, check: bool = False,
            model: str | Path | None = None, engine: str | Engine = "sparse", machine: Machine | None = None,
            frontend: str | None = None, max_tokens: int = MAX_TOKENS, max_steps: int | None = None,
-           progress: Progress | None = None, full: bool = False) -> LaunchResult:
+           progress: Progress | None = None, full: bool = False, shared_bytes: int = 0, race_check: bool = False) -> LaunchResult:
     """Run a kernel on the model.
 
     source:     CUDA or PTX text (it has a line break or brace), or the path of a .cu or .ptx file.
     kernel:     name as in the source; None where the source has one kernel.
     grid, block: an int or up to three.
-    args:       in parameter order: NumPy arrays of i8 u8 i16 u16 i32 u32 i64 u64, updated in place, and ints.
+    args:       in parameter order: NumPy arrays of i8 u8 i16 u16 i32 u32 i64 u64, updated in place, and ints. A parameter that is
+                a structure by value takes an array of its bytes.
     check:      compare every generated token with the machine interpreter's, and the memory with the PTX interpreter's.
     model:      folder of an exported checkpoint, which Qwen's forward pass runs, or of a merged one; by default the machine is
                 compiled (and cached).
     engine:     "sparse", "dense" (the same bits), or an engine to use as it is. Not read where model is given.
-    machine:    its description; the model's, or the preset `article`, by default.
+    machine:    its description; by default the model's, the engine's, or the smallest preset that takes the launch.
     frontend:   CUDA compiler to use; the first that is installed by default.
     max_tokens: generated tokens after which the launch is given up.
     max_steps:  instructions that the PTX interpreter may run for the check.
     full:       with a merged model, run its own layers too and choose each token over the whole vocabulary; the same tokens.
+    shared_bytes: dynamic shared memory.
+    race_check: run the launch on the PTX interpreter first, and stop where two accesses race.
 
     Raises QgpuError: UsageError, FrontEndError, PtxError, UnsupportedError, LoweringError before the launch; FaultError for a
     launch that goes wrong, CheckError for one that differs from the reference. Both of these carry the LaunchResult so far
     as `.result`, and leave the arrays as they were.
     """
     if machine is None:
-        machine = ARTICLE if model is None else _checkpoints().checkpoint_machine(model)
-    machine.validate()
+        machine = _machine_of(engine, model)
+    if machine is not None:
+        machine.validate()
     opened = source if isinstance(source, Source) else open_source(source)
     if max_tokens < 1:
         raise UsageError(f"{max_tokens} tokens are no limit", where="max_tokens", fix="give at least 1")
+    if shared_bytes < 0:
+        raise UsageError(f"{shared_bytes} is no count of bytes", where="shared_bytes", fix="give 0 or more")
     for number, argument in enumerate(args, 1):
         own_array(argument, number)
     refuse_shared_memory(args)
     arguments = [a if isinstance(a, np.ndarray) else int(a) for a in args]
-    ready = prepare(opened, kernel, dimensions(grid, "grid"), dimensions(block, "block"), arguments, machine, frontend)
-    with progress.waiting(f"preparing the layers of machine {machine.name}") if progress else nullcontext():
-        runner = make_engine(machine, engine, model, full)
+    ready = prepare(opened, kernel, dimensions(grid, "grid"), dimensions(block, "block"), arguments, machine, frontend, shared_bytes)
+    if race_check:
+        check_races(ready, arguments, max_steps)
+    with progress.waiting(f"preparing the layers of machine {ready.machine.name}") if progress else nullcontext():
+        runner = make_engine(ready.machine, engine, model, full)
     ids = list(ready.setup)
-    result = LaunchResult(ready.kernel.short_name, ready.grid, ready.block, arguments, ids, len(ids), 0.0, machine, ready.program,
+    result = LaunchResult(ready.kernel.short_name, ready.grid, ready.block, arguments, ids, len(ids), 0.0, ready.machine, ready.program,
                           Check() if check else None)
     try:
         memory = _run(runner, ready, result, max_tokens, max_steps, progress)
@@ -124,11 +133,24 @@ def _run(runner: Engine, ready: Prepared, result: LaunchResult, max_tokens: int,
     if stopped == "TRAP":
         explain_trap(ready, result.args, max_steps)
     if stopped != "END":
-        raise _stopped(stopped, ready, ids, max_tokens)
+        why = why_endless(ready, result.args, max_steps) if stopped == "LIMIT" and result.check is not None else ""
+        raise _stopped(stopped, ready, ids, max_tokens, why)
     memory = runner.read_global(len(ready.layout.memory))
     if result.check is not None:
         check_memory(result.check, ready, result.args, memory, max_steps)
     return memory
+
+
+def _machine_of(engine: str | Engine, model: str | Path | None) -> Machine | None:
+    """The machine that a model or an engine was made for; None where any may be chosen. Raises UsageError or CheckpointError."""
+    if model is not None:
+        return _checkpoints().checkpoint_machine(model)
+    if isinstance(engine, str):
+        return None
+    machine = getattr(engine, "machine", None)
+    if not isinstance(machine, Machine):
+        raise UsageError("an engine is given without its machine", where="engine", fix="pass machine=, the one that it was made for")
+    return machine
 
 
 def make_engine(machine: Machine, engine: str | Engine, model: str | Path | None, full: bool = False) -> Engine:
@@ -150,19 +172,21 @@ def _checkpoints() -> ModuleType:
     return model_engine
 
 
-def _stopped(how: str, ready: Prepared, ids: list[int], max_tokens: int) -> FaultError:
-    """The error for a launch that did not reach END."""
+def _stopped(how: str, ready: Prepared, ids: list[int], max_tokens: int, why: str = "") -> FaultError:
+    """The error for a launch that did not reach END. why: what the PTX interpreter says of it, if it was asked."""
     vocabulary = Vocabulary(ready.machine)
     if how == "FOREIGN":
         return FaultError(f"the model wrote {vocabulary.token(ids[-1])} in the middle of a launch", where=f"token {len(ids) - 1}",
                           why="only the host writes such tokens: these layers are not this machine's",
                           fix="check the model; --check names the first wrong token")
-    last = next((t for t in map(vocabulary.token, reversed(ids)) if t.kind == "EXEC"), None)
-    number = last.fields[0] if last is not None else 0
-    place = block_places(ready.program.blocks).get(number, ready.kernel.short_name)
+    at, machine = whereabouts(ready.machine, ids), ready.machine
+    place = block_places(ready.program.blocks).get(at.block, ready.kernel.short_name) if at.block is not None else ready.kernel.short_name
+    first, last = at.threads(machine)
+    who = f"kernel {ready.kernel.short_name}, block {at.index}, threads {first} to {min(last, ready.threads - 1)}"
     if how == "TRAP":
-        return FaultError("the model stopped at an address outside global memory", where=place,
+        return FaultError(f"the model stopped at a bad address ({who})", where=place,
                           why="the PTX interpreter finds no such access", fix="run with --check, which names the first wrong token")
-    return FaultError(f"the launch did not end within {max_tokens:,} generated tokens", where=place,
-                      why=f"an endless loop, or more work than the limit allows; block {number} ran last",
+    return FaultError(f"the launch did not end within {max_tokens:,} generated tokens ({who})", where=place,
+                      why=f"the PTX interpreter says: {why}" if why else
+                      f"an endless loop, or more work than the limit allows; block {at.block or 0} of the program ran last",
                       fix="check the loop's condition, or raise the limit (--max-tokens, max_tokens=)")

@@ -1,12 +1,13 @@
 """Where the arguments' arrays live in global memory, and whether the launch's sizes fit the machine.
 
 Arrays are packed into 32-bit words, bytes in little-endian order. Each starts at a fresh word, at an address its
-element type is aligned to; machine byte address = global_base + 4 * word.
+element type is aligned to; machine byte address = global_base + 4 * word. What the lowering needs beyond (variables, frames,
+spilled values) comes after them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,21 +34,26 @@ class Layout:
     """Global memory at the start of a launch.
 
     placed: the arrays, in argument order. memory: every word up to the last one in use.
-    values: what each parameter gets: an array's byte address, or the scalar itself.
+    values: what each parameter gets: an array's byte address, the scalar itself, or a structure's bytes.
     """
 
     placed: tuple[Placed, ...]
     memory: tuple[int, ...]
-    values: tuple[int, ...]
+    values: tuple[int | bytes, ...]
 
     def used_words(self) -> list[int]:
         """Numbers of the words that hold array bytes, ascending (gaps left by alignment are not among them)."""
         return [w for p in self.placed for w in range(p.word, p.word + p.words)]
 
 
+def to_bytes(array: np.ndarray) -> bytes:
+    """An integer array's elements in C order, each with its low byte first."""
+    return array.astype(array.dtype.newbyteorder("<")).tobytes()
+
+
 def to_words(array: np.ndarray) -> list[int]:
     """An integer array's bytes, little endian, as 32-bit words; the last word is filled up with zeros."""
-    data = array.astype(array.dtype.newbyteorder("<")).tobytes()
+    data = to_bytes(array)
     data += bytes(-len(data) % WORD_BYTES)
     return np.frombuffer(data, "<u4").tolist()
 
@@ -58,16 +64,21 @@ def from_words(words: Sequence[int], like: np.ndarray) -> np.ndarray:
     return np.frombuffer(data, like.dtype.newbyteorder("<")).reshape(like.shape).astype(like.dtype)
 
 
-def place(arguments: Sequence[Argument], machine: Machine, alignments: Sequence[int] | None = None) -> Layout:
+def place(arguments: Sequence[Argument], machine: Machine, alignments: Sequence[int] | None = None,
+          by_value: Collection[int] = ()) -> Layout:
     """Lay the arrays out in order from word 0.
 
     alignments: bytes that each argument's start must be a multiple of, beside its element size (0 or 1: no wish).
-    Raises UsageError where they exceed the machine's global memory, saying how many words are needed.
+    by_value: arguments (from 0) that are a structure's bytes, which take no memory.
+    Raises UsageError where the arrays exceed the machine's global memory, saying how many words are needed.
     """
     placed, values, at = [], [], 0
     for index, argument in enumerate(arguments):
         if not isinstance(argument, np.ndarray):
             values.append(int(argument))
+            continue
+        if index in by_value:
+            values.append(to_bytes(argument))
             continue
         align = max(WORD_BYTES, argument.dtype.itemsize, alignments[index] if alignments else 0) // WORD_BYTES
         at = -(-at // align) * align
@@ -112,11 +123,12 @@ def check_sizes(grid: tuple[int, int, int], block: tuple[int, int, int], machine
     threads = block[0] * block[1] * block[2]
     if threads > machine.threads:
         raise UsageError(f"a block of {threads} threads is too large for machine {machine.name}", where="block",
-                         why=f"it has {machine.warps} warps of {machine.lanes} lanes: {machine.threads} threads",
-                         fix=f"use at most {machine.threads} threads, and a loop in the kernel for more elements")
-    if grid != (1, 1, 1):
-        raise UsageError("more than one block in the grid is not supported", where="grid", why=f"the grid is {list(grid)}",
-                         fix="use a grid of 1,1,1 and a loop in the kernel for more elements")
+                         why=f"it has {machine.warps} warps of {machine.warp_size} lanes: {machine.threads} threads",
+                         fix=f"use at most {machine.threads} threads, and more blocks or a loop in the kernel for more elements")
+    if max(grid) > machine.largest_grid:
+        raise UsageError(f"a grid of {','.join(map(str, grid))} is too large for machine {machine.name}", where="grid",
+                         why=f"it counts up to {machine.largest_grid} thread blocks along each axis",
+                         fix="use fewer blocks along that axis, and more along another or a loop in the kernel")
 
 
 def refuse_shared_memory(arguments: Sequence[Argument]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from ..bf16 import encode
 from ..compile.cache import compiled_weights
 from ..compile.export import layer_tensors
-from ..compile.memory_map import memory_head, read_words
+from ..compile.memory_map import memory_banks, read_words
 from ..compile.tensors import SCALE
 from ..errors import CheckpointError, UsageError
 from ..machine.description import ARTICLE, Machine
@@ -86,16 +86,16 @@ class ModelEngine:
 
     def read_global(self, words: int) -> list[int]:
         """Global memory's first words, 32-bit unsigned, from the recurrent state."""
-        layer, head = self.memory
-        return read_words(self.cache.layers[layer].state[head], words, SCALE)
+        return read_words(self.memory, words, lambda layer, head: self.cache.layers[layer].state[head], SCALE)
 
 
-def _global_memory(model: Model, machine: Machine, where: str) -> tuple[int, int]:
-    """(layer, head) of a head that holds global memory, in the compiled weights; the checkpoint must have the same there."""
+def _global_memory(model: Model, machine: Machine, where: str) -> list[tuple[int, int]]:
+    """Banks of one copy of memory, in the compiled weights; the checkpoint must have the same heads there."""
     compiled = compiled_weights(machine)
-    layer, head = memory_head(one.head_kinds for one in compiled.layers)
+    banks = memory_banks(layer.head_kinds for layer in compiled.layers)
+    layer = banks[0][0]
     tensors = layer_tensors(machine, compiled.layers[layer])
     wanted = encode(tensors["linear_attn.in_proj_qkv.weight"])  # (3 heads * head_dim, D)
     if not np.array_equal(getattr(model.weights.layers[layer], "qkv", None) if layer < len(model.weights.layers) else None, wanted):
         raise CheckpointError("this checkpoint is not what this version of qgpu compiles", where=where, fix=AGAIN)
-    return layer, head
+    return banks

@@ -1,4 +1,4 @@
-"""Do the arguments fit the kernel's parameters? Number, scalar or array, and range.
+"""Do the arguments fit the kernel's parameters? Number, scalar or array or a structure's bytes, and range.
 
 PTX does not say which parameter is a pointer: clang writes a `.ptr` hint, NVIDIA's compilers do not. So an argument is
 refused only where the kernel leaves no doubt: by the hints, or by how the parameter's value is used.
@@ -30,8 +30,13 @@ def check_arguments(kernel: Kernel, arguments: Sequence[Argument]) -> list[int]:
     for number, (param, kind, argument) in enumerate(zip(params, kinds, arguments), 1):
         where = f"argument {number} of {kernel.short_name}"
         if param.is_array:
-            raise UsageError(f"parameter {number} is a structure or array passed by value", where=where,
-                             why="arguments are integers and arrays in global memory", fix="pass its members one by one")
+            given = argument.nbytes if isinstance(argument, np.ndarray) else None
+            if given != param.size:
+                what = f"an array of {given} bytes" if given is not None else f"the number {argument}"
+                raise UsageError(f"the kernel takes a structure of {param.size} bytes here, and {what} is given", where=where,
+                                 why=f"parameter {number} is passed by value: its argument is an array of its bytes, padding included",
+                                 fix="give its bytes, such as --arg u8:[1,0,0,0] for an int that is 1")
+            continue
         if param.type[0] not in "busi":
             raise UsageError(f"parameter {number} has type {param.type}", where=where, why="the machine has integers only",
                              fix="use an integer parameter")
@@ -52,10 +57,15 @@ def check_arguments(kernel: Kernel, arguments: Sequence[Argument]) -> list[int]:
 
 
 def describe(kernel: Kernel) -> list[str]:
-    """One word or two for each parameter, such as "array", "number of 32 bits"."""
+    """A few words for each parameter, such as "array", "number of 32 bits"."""
     names = {"pointer": "array", "scalar": "number of {} bits", "unknown": "array or number of {} bits"}
-    return [f"{number}: {names[kind].format(8 * param.size)}"
+    return [f"{number}: " + (f"structure of {param.size} bytes" if param.is_array else names[kind].format(8 * param.size))
             for number, (param, kind) in enumerate(zip(kernel.params, parameter_kinds(kernel)), 1)]
+
+
+def passed_by_value(kernel: Kernel) -> frozenset[int]:
+    """Positions (from 0) of the parameters that are structures or arrays passed by value."""
+    return frozenset(index for index, param in enumerate(kernel.params) if param.is_array)
 
 
 def parameter_kinds(kernel: Kernel) -> list[str]:

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..errors import UsageError
-from ..machine.description import Machine
+from ..machine.description import AXES, Machine
 from ..machine.tokens import Token, Vocabulary
-from .layout import Layout
 
 LEADING_NOPS = 3
 """The convolution of the model's layers sees the last four tokens: these fill it."""
 
 
 def thread_shape(threads: int, machine: Machine) -> tuple[int, int]:
-    """(warps, threads in the last warp) of a thread block. Raises UsageError where it does not fit."""
-    if not 1 <= threads <= machine.threads:
-        raise UsageError(f"a block of {threads} threads does not fit machine {machine.name}", where="block",
-                         fix=f"use 1 to {machine.threads} threads")
-    warps = -(-threads // machine.lanes)
-    return warps, threads - machine.lanes * (warps - 1)
+    """(warps, threads in the last warp) of a thread block."""
+    warps = -(-threads // machine.warp_size)
+    return warps, threads - machine.warp_size * (warps - 1)
 
 
-def setup_tokens(machine: Machine, program: Mapping[int, Sequence[int]], threads: int, layout: Layout) -> list[int]:
-    """Ids of the setup: NOPs, program words, CONFIG, memory words, WARP(0).
+def setup_tokens(machine: Machine, program: Mapping[int, Sequence[int]], grid: Sequence[int], threads: int,
+                 memory: Mapping[int, int]) -> list[int]:
+    """Ids of the setup: NOPs, program words, CONFIG, the grid, memory words, the first thread block's index, WARP.
 
-    program: block number -> its `machine.words_per_block` words of 32 bits.
+    program: block number -> its `machine.words_per_block` words of 32 bits. grid: thread blocks along x, y, z.
+    threads: in a thread block. memory: word number -> what it holds at the start.
+    Raises ValueError for sizes and words that the machine does not have.
     """
     vocabulary = Vocabulary(machine)
     out: list[Token] = [Token("NOP")] * LEADING_NOPS
@@ -35,7 +33,11 @@ def setup_tokens(machine: Machine, program: Mapping[int, Sequence[int]], threads
         for number, word in enumerate(words):
             out += [*vocabulary.value_tokens(word), Token("PROG", (number, block))]
     out.append(Token("CONFIG", thread_shape(threads, machine)))
-    for word in layout.used_words():
-        out += [*vocabulary.value_tokens(layout.memory[word]), Token("MEM", (word,))]
-    out.append(Token("WARP", (0,)))
+    for axis, size in enumerate(grid):
+        out += [*vocabulary.value_tokens(size - 1), Token("GRID", (axis,))]
+    for word, value in sorted(memory.items()):
+        out += [*vocabulary.value_tokens(value), Token("MEM", (word,))]
+    for axis in range(len(AXES)):
+        out += [*vocabulary.value_tokens(0), Token("BLOCK", (axis,))]
+    out.append(Token("WARP", (0, 0, 1)))
     return [vocabulary.id_of(token) for token in out]
