@@ -48,18 +48,41 @@ class Compiled:
     layout: Layout
 
 
-def compile_machine(m: Machine, *, window: int = 1, spare_units: int = 126) -> Compiled:
-    """Compile machine m. Raises CompileError where ranges break exactness or a budget does not suffice."""
+@dataclass
+class Scheduled:
+    """A proved circuit in layers, before it has tensors. parts: least and greatest value of signals on the way to their sums."""
+
+    circuit: MachineCircuit
+    parts: dict[Signal, tuple[float, float]]
+    schedule: Schedule
+
+    def lay_out(self) -> Layout:
+        """Residual dims of every signal. Raises CompileError where they run out."""
+        mc = self.circuit
+        return lay_out(mc.circuit, mc.machine, self.schedule, mc.records.code, set(mc.next_code))
+
+    def check(self, layers: list[CompiledLayer], layout: Layout) -> None:
+        """Raise CompileError where the written layers exceed the budget or would not be exact."""
+        m = self.circuit.machine
+        if len(layers) + 1 > m.max_layers:
+            raise CompileError(f"machine {m.name} needs {len(layers)} layers", why=f"the budget is {m.max_layers - 1} and one of attention")
+        refuse(m, check_reuse(layout, self.parts) + check_layers(m, layers, layout.constants))
+
+
+def scheduled(m: Machine, window: int, spare_units: int) -> Scheduled:
+    """Build machine m's circuit, prove it exact and give its ops layers. Raises CompileError."""
     mc = build_machine(m.validate())
     parts: dict[Signal, tuple[float, float]] = {}
     refuse(m, check_circuit(mc, parts))
-    keep = set(mc.next_code)
-    sched = schedule(mc.circuit, m, keep, window=window, spare_units=spare_units)
-    layout = lay_out(mc.circuit, m, sched, mc.records.code, keep)
-    layers = write_layers(mc.circuit, m, sched, layout)
-    if len(layers) + 1 > m.max_layers:
-        raise CompileError(f"machine {m.name} needs {len(layers)} layers", why=f"the budget is {m.max_layers - 1} and one of attention")
-    refuse(m, check_reuse(layout, parts) + check_layers(m, layers, layout.constants))
+    return Scheduled(mc, parts, schedule(mc.circuit, m, set(mc.next_code), window=window, spare_units=spare_units))
+
+
+def compile_machine(m: Machine, *, window: int = 1, spare_units: int = 126) -> Compiled:
+    """Compile machine m. Raises CompileError where ranges break exactness or a budget does not suffice."""
+    plan = scheduled(m, window, spare_units)
+    mc, layout = plan.circuit, plan.lay_out()
+    layers = write_layers(mc.circuit, m, plan.schedule, layout)
+    plan.check(layers, layout)
     weights = CircuitWeights(m, layers, np.asarray(code_table(m), np.int8),
                              [layout.dim_of[s] for s in mc.records.code], layout.constants, layout.reserved)
-    return Compiled(weights, mc, sched, layout)
+    return Compiled(weights, mc, plan.schedule, layout)

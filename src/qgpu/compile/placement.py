@@ -18,15 +18,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..circuit.core import Form, MemoryHead, Signal, Unit
-from ..circuit.machine import build_machine
 from ..circuit.records import code_table
 from ..circuit.output import OUT_SCALE as CODE_SCALE
 from ..errors import CompileError
 from ..machine.description import Machine
-from .compiler import CircuitWeights, Compiled
-from .exactness import check_circuit, check_layers, check_reuse, refuse
-from .layout import Layout, lay_out
-from .schedule import Schedule, schedule
+from .compiler import CircuitWeights, Compiled, scheduled
+from .layout import Layout
+from .schedule import Schedule
 from .tensors import CONST_DIMS, RESIDUAL_CONSTANT, SILENCE, CompiledLayer, LayerWriter
 
 FIRST_HOLD = -24.0
@@ -193,19 +191,14 @@ def write_placed(m: Machine, sched: Schedule, layout: Layout, p: Placement, next
 
 def compile_placed(m: Machine, p: Placement, *, window: int = 2, spare_units: int = 126) -> Placed:
     """Compile machine m into the placement. Raises CompileError where it would not be exact or does not fit."""
-    mc = build_machine(m.validate())
     if len(p.constants) < 2 or len(p.ones) < 2:
         raise CompileError("a merged circuit needs two constant dims and two ones")
-    parts: dict[Signal, tuple[float, float]] = {}
-    refuse(m, check_circuit(mc, parts))
-    keep = set(mc.next_code)
-    sched = schedule(mc.circuit, m, keep, window=window, spare_units=spare_units)
+    plan = scheduled(m, window, spare_units)
+    mc, sched = plan.circuit, plan.schedule
     pin_first(sched)
-    layout = in_dims_of(lay_out(mc.circuit, m, sched, mc.records.code, keep), p, mc.records.code, m.hidden)
+    layout = in_dims_of(plan.lay_out(), p, mc.records.code, m.hidden)
     layers = write_placed(m, sched, layout, p, mc.next_code)
-    if len(layers) + 1 > m.max_layers:
-        raise CompileError(f"machine {m.name} needs {len(layers)} layers", why=f"the budget is {m.max_layers - 1}")
-    refuse(m, check_reuse(layout, parts) + check_layers(m, layers, list(p.constants)))
+    plan.check(layers, layout)
     weights = CircuitWeights(m, layers, np.asarray(code_table(m), np.int8), list(p.code),
                              [*p.constants, *p.ones], [d for d, _ in p.silence])
     residue = np.maximum(*map(np.abs, layout.ranges(sched.layers, m.hidden)))

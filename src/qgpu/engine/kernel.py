@@ -189,25 +189,18 @@ def step(x, delta, history, history_slot, kept, seen, states, unit_part, memory_
 
 
 @njit(**OPTIONS)
-def run(ids, last_only, embedding, code_dims, keys, key_ids, x, delta, history, history_slot, kept, seen, states,
-        unit_part, memory_part, layer_units, layer_heads, written):
+def run(ids, embedding, code_dims, keys, key_ids, x, delta, history, history_slot, kept, seen, states,
+        unit_part, memory_part, layer_units, layer_heads):
     """Feed ids one after another; after the last, return the id whose code the output carries, or -1 if none does.
 
-    embedding: (vocabulary, D) float32. keys: sorted codes as integers, key_ids: their token ids. written: unused room for
-    the next ids when `last_only` is 0 (one a fed token).
+    embedding: (vocabulary, D) float32. keys: sorted codes as integers, key_ids: their token ids.
     """
-    found = np.int64(-1)
     for i in range(ids.shape[0]):
         x[:] = embedding[ids[i]]
         step(x, delta, history, history_slot, kept, seen + i, states, unit_part, memory_part, layer_units, layer_heads)
-        if last_only and i + 1 < ids.shape[0]:
-            continue
-        key = np.int64(0)
-        for k in range(code_dims.shape[0]):
-            if x[code_dims[k]] > 0:
-                key |= np.int64(1) << k
-        p = np.searchsorted(keys, key)
-        found = key_ids[p] if p < keys.shape[0] and keys[p] == key else np.int64(-1)
-        if not last_only:
-            written[i] = found
-    return found
+    key = np.int64(0)
+    for k in range(code_dims.shape[0]):
+        if x[code_dims[k]] > 0:
+            key |= np.int64(1) << k
+    p = np.searchsorted(keys, key)
+    return key_ids[p] if p < keys.shape[0] and keys[p] == key else np.int64(-1)

@@ -76,9 +76,9 @@ class SparseEngine:
     def feed(self, ids: Sequence[int]) -> int:
         """Consume token ids (at least one); the id that the model writes next. Raises FaultError where it writes none."""
         ids = np.asarray(ids, np.int64)
-        found = run(ids, True, self._embedding, self._code_dims, self._keys, self._key_ids, self._x, self._delta,
+        found = run(ids, self._embedding, self._code_dims, self._keys, self._key_ids, self._x, self._delta,
                     self._history, self._slot, self._kept, self.seen, self._states, self._unit_part, self._memory_part,
-                    self._layer_units, self._layer_heads, ids)
+                    self._layer_units, self._layer_heads)
         self.seen += len(ids)
         if found < 0:
             raise FaultError("the layers' output is no token's code", where=f"position {self.seen - 1}",
