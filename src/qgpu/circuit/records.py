@@ -96,7 +96,6 @@ class Records:
     field: dict[tuple[str, str], list[Form]]
     value: list[Signal]
     chunk: list[Form]   # chunk[i] is 1 where the next chunk of a value is number i
-    chunk_ready: list[Signal]
 
 
 def build_records(c: Circuit, m: Machine) -> Records:
@@ -134,4 +133,4 @@ def build_records(c: Circuit, m: Machine) -> Records:
             case = [kind["VAL"], *was_val[:i - 1]] + ([not_(was_val[i - 1])] if i < older else [])
             c.all_of(case, next_chunk[i], f"chunk {i} comes next")
         c.one_hot(next_chunk)
-    return Records(code, kind, field, value, [s.form() for s in next_chunk], next_chunk)
+    return Records(code, kind, field, value, [s.form() for s in next_chunk])

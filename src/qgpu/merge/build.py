@@ -107,7 +107,7 @@ def exponent_for(own: OwnBound) -> int:
 def write_tensors(base: Base, placed: Placed, head_scale: float, folder: Path, say: Callable[[str], None]) -> tuple[dict, int]:
     """All shards and their index. Returns (digests, bytes of all tensors); digests: "base" and "circuit", name -> sha256."""
     files = list(dict.fromkeys(e.path for e in base.tensors.entries.values()))
-    layers, n = placed.weights.layers, len(placed.weights.layers)
+    n = len(placed.weights.layers)
     writer = ShardWriter(folder, -(-n // LAYERS_PER_SHARD) + len(files))
     digests: dict[str, dict] = {"base": {}, "circuit": {}}
     for first in range(0, n, LAYERS_PER_SHARD):
