@@ -4,8 +4,6 @@ The whole token stream in one call, by the chunked rule: at every generated posi
 that the sparse engine wrote, and the machine interpreter expects.
 """
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
