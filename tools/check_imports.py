@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 
 LAYERS = (("errors", "bf16", "bf16_numba", "files"), ("ptx",), ("machine",), ("cuda",), ("lower",), ("circuit",), ("compile",), ("qwen",),
-          ("engine",), ("merge",), ("runtime",), ("cli", "__main__"))
+          ("engine",), ("merge",), ("runtime",), ("audit",), ("monitor",), ("chat",), ("cli", "__main__"))
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 REFERENCE_MAY = ("qgpu.errors", "qgpu.ptx", "qgpu.machine.description")
 """All that the reference takes from the package it judges."""
 
-MAY_USE_REFERENCE = frozenset({"runtime", "cli", "__main__"})
+MAY_USE_REFERENCE = frozenset({"runtime", "audit", "cli", "__main__"})
 FOREIGN = frozenset({"torch", "transformers", "pickle", "marshal", "shelve"})
 """Never imported in the package or the reference."""
 
