@@ -31,7 +31,7 @@ def test_files_and_config(tmp_path, weights):
     folder = export_checkpoint(SMALL, tmp_path / "deep" / "out", compiled=weights, progress=said.append)
     names = sorted(p.name for p in folder.iterdir())
     assert names == ["config.json", "generation_config.json", "model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
-                     "model-00003-of-00003.safetensors", "model.safetensors.index.json", "qgpu_tokens.json"]
+                     "model-00003-of-00003.safetensors", "model.safetensors.index.json", "qgpu-signals.json", "qgpu_tokens.json"]
     assert [p.name for p in folder.parent.iterdir()] == ["out"] and len(said) == 4
     config = json.loads((folder / "config.json").read_text())
     assert config["qgpu_machine"] == as_dict(SMALL) and config["tie_word_embeddings"] is True

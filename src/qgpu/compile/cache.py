@@ -71,6 +71,7 @@ def write(path: Path, w: CircuitWeights) -> None:
             arrays[f"{i}.{n}.val"] = np.asarray(coo.vals, np.float64)
         for n in VECTORS:
             arrays[f"{i}.{n}"] = getattr(layer, n)
+    arrays["map"] = np.frombuffer(w.packed_map, np.uint8)
     arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
@@ -97,4 +98,5 @@ def read(path: Path, m: Machine) -> CircuitWeights:
                 parts[n] = Coo(tuple(info["shapes"][n]), at[0].tolist(), at[1].tolist(), val.tolist())
             vectors = {n: data[f"{i}.{n}"] for n in VECTORS}
             layers.append(CompiledLayer(**parts, **vectors, **{n: info[n] for n in FACTS}))
-        return CircuitWeights(m, layers, data["codes"], meta["code_dims"], meta["constants"], meta["reserved"])
+        return CircuitWeights(m, layers, data["codes"], meta["code_dims"], meta["constants"], meta["reserved"],
+                              data["map"].tobytes())

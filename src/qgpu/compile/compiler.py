@@ -8,19 +8,22 @@ import numpy as np
 
 from ..circuit.core import Signal
 from ..circuit.machine import MachineCircuit, build_machine
+from ..circuit.output import OUT_SCALE as CODE_SCALE
 from ..circuit.records import code_table
 from ..errors import CompileError
 from ..machine.description import Machine
 from .exactness import check_circuit, check_layers, check_reuse, refuse
 from .layout import Layout, lay_out
 from .schedule import Schedule, schedule
+from .signal_map import MapWriter, pack
 from .tensors import RESIDUAL_CONSTANT, CompiledLayer, write_layers
 
 @dataclass
 class CircuitWeights:
     """The circuit as numbers alone: what an engine needs and a checkpoint holds.
 
-    codes: (vocabulary, code dims) int8, +1 or -1. constants, reserved, code_dims: residual dims.
+    codes: (vocabulary, code dims) int8, +1 or -1. constants, reserved, code_dims: residual dims. packed_map: the signal map
+    (`signal_map.unpack`); empty where weights were read from a checkpoint.
     """
 
     machine: Machine
@@ -29,6 +32,7 @@ class CircuitWeights:
     code_dims: list[int]
     constants: list[int]
     reserved: list[int]
+    packed_map: bytes = b""
 
     def embedding(self) -> np.ndarray:
         """float32 (vocabulary, D): the code on the code dims, 2^20 on the constant dims, 0 elsewhere."""
@@ -83,6 +87,10 @@ def compile_machine(m: Machine, *, window: int = 1, spare_units: int = 126) -> C
     mc, layout = plan.circuit, plan.lay_out()
     layers = write_layers(mc.circuit, m, plan.schedule, layout)
     plan.check(layers, layout)
+    code_dims = [layout.dim_of[s] for s in mc.records.code]
+    residual = {"constants": layout.constants, "silence": [[d, 1.0] for d in layout.reserved], "code": code_dims, "ones": [],
+                "ballast": None, "scale": 1.0, "gain": 1.0, "exponent": CODE_SCALE.bit_length() - 1}
+    signals = MapWriter(m, mc.circuit, layout, residual, mc.records.code, mc.next_code, plan.parts)
     weights = CircuitWeights(m, layers, np.asarray(code_table(m), np.int8),
-                             [layout.dim_of[s] for s in mc.records.code], layout.constants, layout.reserved)
+                             code_dims, layout.constants, layout.reserved, pack(signals.build([x.made_from for x in layers])))
     return Compiled(weights, mc, plan.schedule, layout)

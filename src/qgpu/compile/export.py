@@ -6,6 +6,7 @@ its length. The head is tied to the embedding, so greedy generation writes the m
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from ..errors import UsageError
 from ..files import new_folder
 from ..machine.description import Machine, as_dict
 from ..machine.tokens import KINDS, Vocabulary
+from . import signal_map
 from .cache import compiled_weights
 from .compiler import CircuitWeights
 from .tensors import NORM_WEIGHT, CompiledLayer
@@ -120,9 +122,11 @@ def export_checkpoint(machine: Machine, folder: str | Path, *, force: bool = Fal
         total = 0
         files = list(range(-(-len(compiled.layers) // LAYERS_PER_SHARD) + 1))
         index: dict[str, str] = {}
+        digests: dict[str, str] = {}
         for k, tensors in zip(files, shards(compiled)):
             name = f"model-{k + 1:05d}-of-{len(files):05d}.safetensors"
             bits = {t: np.ascontiguousarray(encode(a)) for t, a in tensors.items()}
+            digests |= {t: hashlib.sha256(a).hexdigest() for t, a in bits.items()}
             total += sum(a.nbytes for a in bits.values())
             serialize_file({t: TensorSpec(dtype="bfloat16", shape=a.shape, data_ptr=a.ctypes.data, data_len=a.nbytes)
                             for t, a in bits.items()}, str(work / name), {"format": "pt"})
@@ -134,6 +138,8 @@ def export_checkpoint(machine: Machine, folder: str | Path, *, force: bool = Fal
         write_json(work / "generation_config.json",
                    {"do_sample": False, "eos_token_id": [vocabulary.base["END"], vocabulary.base["TRAP"]]})
         write_json(work / "qgpu_tokens.json", token_map(machine))
+        if compiled.packed_map:
+            (work / signal_map.NAME).write_bytes(signal_map.to_json({**signal_map.unpack(compiled.packed_map), "sha256": digests}))
         if folder.exists():
             shutil.rmtree(folder)
         os.replace(work, folder)

@@ -68,6 +68,7 @@ class CompiledLayer:
     a_log, dt_bias (heads,); norm_in (D,): the stored w of 1 + w. low, high (D,): declared range of every dim at
     the layer's input on machine tokens. head_kinds: "logic" or the memory head's name; head_notes: what each does. units: how
     many there are; groups: how many by the part of the circuit they belong to. peak: residual dims in use after the layer.
+    made_from: what each head was written from (not kept in the cache).
     """
 
     qkv: Coo
@@ -86,6 +87,7 @@ class CompiledLayer:
     head_notes: list[str] = field(default_factory=list)
     groups: dict[str, int] = field(default_factory=dict)
     peak: int = 0
+    made_from: list[MemoryHead | list[Unit]] = field(default_factory=list)
 
     @property
     def nonzeros(self) -> int:
@@ -183,6 +185,7 @@ class LayerWriter:
             self.put_form(self.layer.z, h * n + j, u.g, SCALE, what)
             for s, w in u.outs:
                 self.put_out(h * n + j, s, w, what)
+        self.layer.made_from.append(units)
         self.layer.units += len(units)
         for u in units:
             self.layer.groups[u.group] = self.layer.groups.get(u.group, 0) + 1
@@ -190,6 +193,7 @@ class LayerWriter:
     def memory_head(self, head: MemoryHead) -> None:
         """An addressed store."""
         h, n = self.start_head(head.name, head.note), self.m.head_dim
+        self.layer.made_from.append(head)
         if len(head.value) > n - CONST_DIMS or max([*head.key, *head.query], default=0) >= n - 2:
             raise CompileError(f"memory head {head.name} is too large", where=self.where)
         for base, forms, tap in ((0, head.query, 0), (self.k_at, head.key, head.key_tap)):
