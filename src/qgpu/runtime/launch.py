@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +59,8 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
            block: int | Sequence[int] = (1, 1, 1), args: Sequence[Argument] = (), *, check: bool = False,
            model: str | Path | None = None, engine: str | Engine = "sparse", machine: Machine | None = None,
            frontend: str | None = None, max_tokens: int = MAX_TOKENS, max_steps: int | None = None,
-           progress: Progress | None = None, full: bool = False, shared_bytes: int = 0, race_check: bool = False) -> LaunchResult:
+           progress: Progress | None = None, full: bool = False, shared_bytes: int = 0, race_check: bool = False,
+           tap: Callable[[Prepared, Engine], Engine] | None = None) -> LaunchResult:
     """Run a kernel on the model.
 
     source:     CUDA or PTX text (it has a line break or brace), or the path of a .cu or .ptx file.
@@ -78,6 +79,8 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
     full:       with a merged model, run its own layers too and choose each token over the whole vocabulary; the same tokens.
     shared_bytes: dynamic shared memory.
     race_check: run the launch on the PTX interpreter first, and stop where two accesses race.
+    tap:        called with the prepared launch and its engine before the first token; returns the engine to use, such as one that
+                shows the tokens to somebody (qgpu.monitor.live.StreamWriter.tap).
 
     Raises QgpuError: UsageError, FrontEndError, PtxError, UnsupportedError, LoweringError before the launch; FaultError for a
     launch that goes wrong, CheckError for one that differs from the reference. Both of these carry the LaunchResult so far
@@ -101,6 +104,8 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
         check_races(ready, arguments, max_steps)
     with progress.waiting(f"preparing the layers of machine {ready.machine.name}") if progress else nullcontext():
         runner = make_engine(ready.machine, engine, model, full)
+    if tap is not None:
+        runner = tap(ready, runner)
     ids = list(ready.setup)
     result = LaunchResult(ready.kernel.short_name, ready.grid, ready.block, arguments, ids, len(ids), 0.0, ready.machine, ready.program,
                           Check() if check else None)

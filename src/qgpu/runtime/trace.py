@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..errors import UsageError
 from ..files import new_file
-from ..machine.description import AXES, Machine
+from ..machine.description import AXES, Machine, as_dict
 from ..machine.tokens import Token, Vocabulary
 
 UNKNOWN = "out of place"
@@ -255,13 +255,19 @@ def _lanes(lanes: Sequence[int]) -> str:
 
 
 def records(machine: Machine, ids: Sequence[int], setup: int, lines: Mapping[int, str] | None = None) -> Iterator[dict]:
-    """One record a token: position, id, kind, fields, by ("host" or "model"), meaning. setup: how many the host wrote."""
+    """One record a token: position, id, kind, fields, by ("host" or "model"), meaning. setup: how many the host wrote.
+
+    The first record has the machine's fields too ("machine"), a record of a pass the place of its block ("place"), where lines has it.
+    """
     vocabulary, narrator = Vocabulary(machine), Narrator(machine, lines)
     for position, token_id in enumerate(ids):
         token = vocabulary.token(token_id)
         fields = [list(f) if isinstance(f, tuple) else f for f in token.fields]
-        yield {"position": position, "id": token_id, "kind": token.kind, "fields": fields,
-               "by": "host" if position < setup else "model", "meaning": narrator.meaning(token)}
+        record = {"position": position, "id": token_id, "kind": token.kind, "fields": fields,
+                  "by": "host" if position < setup else "model", "meaning": narrator.meaning(token)}
+        if token.kind in ("EXEC", "NEXT") and narrator.block in narrator.lines:
+            record["place"] = narrator.lines[narrator.block]
+        yield record | {"machine": as_dict(machine)} if position == 0 else record
 
 
 def write_trace(path: str | Path, machine: Machine, ids: Sequence[int], setup: int,

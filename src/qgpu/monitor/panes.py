@@ -1,0 +1,265 @@
+"""The panel's panes as lines of marked text, each from a state and a size. Marks, not colours, carry the meaning; styles come on top.
+
+A line is a list of (text, style) with the styles "" (plain), "on" (runs, current), "lit" (just written), "dim", "head" and "bad".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from ..machine.description import Machine
+from ..machine.encoding import Block, print_instruction
+from .state import ABSENT, BARRIER, DONE, FRESH, RUNS, SAME, WAITS, State
+
+Line = list[tuple[str, str]]
+
+LIT, CURRENT = "*", ">"
+UNKNOWN, TO_COME, INACTIVE, UNWRITTEN = "?", "_", ".", "."
+
+STYLE_OF_LANE = {RUNS: "on", SAME: "on", WAITS: "", BARRIER: "bad", DONE: "dim", ABSENT: "dim", FRESH: "dim"}
+
+LEGEND = (
+    f"lanes       {RUNS} runs   {SAME} same block, another group runs   {WAITS} waits at another block   {BARRIER} waits at a barrier",
+    f"            {DONE} at the exit   {ABSENT} no thread   {FRESH} its warp has not started",
+    f"values      {LIT} just written   {TO_COME} the stream says it next   {UNKNOWN} the stream never says it   {INACTIVE} lane not active,",
+    f"            or register or word that this stream has not written   {CURRENT} runs, or the current token",
+    "tokens      those of the host and of the model; in a block's results, T is a branch taken, F one not taken, . an inactive lane",
+)
+
+
+def plain(lines: Iterable[Line]) -> list[str]:
+    """The lines without styles."""
+    return ["".join(text for text, _ in line).rstrip() for line in lines]
+
+
+def clip(line: Line, width: int) -> Line:
+    """The line's first `width` characters."""
+    out, left = [], width
+    for text, style in line:
+        if left <= 0:
+            break
+        out.append((text[:left], style))
+        left -= len(text)
+    return out
+
+
+def number(value: int, hexadecimal: bool = False) -> str:
+    """A 32-bit word as a signed number, or in hexadecimal."""
+    return f"{value:x}" if hexadecimal else str(value - (1 << 32) if value >> 31 else value)
+
+
+def target(machine: Machine, block: int) -> str:
+    return "exit" if block == machine.exit_target else f"b{block}"
+
+
+def window(rows: int, at: int, height: int) -> range:
+    """Which of `rows` rows are shown in `height` lines so that row `at` is among them, in the middle where possible."""
+    first = max(0, min(at - height // 2, rows - height))
+    return range(first, min(rows, first + height))
+
+
+def scheduler(state: State, width: int, height: int) -> list[Line]:
+    """A line a warp: state, block, lanes by group. Below, where room is left: where the current warp's lanes want to go."""
+    m, n = state.machine, state.narrator
+    gap = " " if width >= 16 + m.groups * (m.lanes + 1) and m.groups > 1 else ""
+    lines: list[Line] = []
+    for warp in range(n.warps):
+        status, current = state.warps[warp], warp == n.warp and n.running
+        block = f"b{n.block}" if status == "runs" and n.block is not None and warp == n.warp else ""
+        style = "on" if current else ""
+        line: Line = [(f"{CURRENT if current else ' '}w{warp} {status:<7} {block:<5}", style)]
+        for group in range(m.groups):
+            signs = "".join(state.lane(warp, group, lane) for lane in range(m.lanes))
+            line += [(sign, STYLE_OF_LANE[sign]) for sign in signs] + [(gap, "")]
+        lines.append(line)
+    room = height - len(lines)
+    if room >= 2 and n.running:
+        lines.append([(f" lanes of warp {n.warp} by the block they go to", "head")])
+        for block, masks in list(state.at(n.warp).items())[:room - 1]:
+            here = block == n.block and state.warps[n.warp] == "runs"
+            lines.append([(f" {CURRENT if here else ' '}{target(m, block):<15}{gap.join(masks)}", "on" if here else "")])
+    if height - len(lines) >= 1 and any(state.ballots):
+        bits = f"{state.ballots[n.warp]:0{m.warp_size}b}"[::-1]
+        lines.append([(f"  ballot         {gap.join(bits[g * m.lanes:(g + 1) * m.lanes] for g in range(m.groups))}", "")])
+    return lines[:height]
+
+
+def goes(machine: Machine, block: Block) -> str:
+    """Where a block goes: "-> b4", or "? b3 : b4", with its flags."""
+    where = f"? {target(machine, block.taken)} : {target(machine, block.fall)}" if block.branch else f"-> {target(machine, block.fall)}"
+    return where + "".join(f" {flag}" for flag in ("barrier", "vote", "clear") if getattr(block, flag))
+
+
+def instructions(machine: Machine, block: Block) -> list[str]:
+    """A block's instructions by stage, without their stage's name; "" for an empty stage."""
+    out = []
+    for stage, ins in enumerate(block.stages, 1):
+        out.append("" if ins is None else print_instruction(machine, stage, ins, block.dest[stage - 1])[4:].split("  ;")[0].rstrip())
+    return out
+
+
+def rom(state: State, width: int, height: int) -> list[Line]:
+    """A line a program block: how often it ran, its place in the source, its instructions, where it goes. The running one is marked."""
+    m, n = state.machine, state.narrator
+    numbers = sorted(n.program)
+    at = numbers.index(n.block) if n.block in numbers else 0
+    places = {b: n.lines.get(b, "") for b in numbers}
+    if len({place.partition(":")[0] for place in places.values() if place}) == 1 and width < 100:
+        places = {b: place.partition(":")[2] for b, place in places.items()}
+    placed = max(map(len, places.values()), default=0)
+    lines: list[Line] = []
+    for k in window(len(numbers), at, height):
+        b = numbers[k]
+        block, current = state.block(b), b == n.block
+        runs = f"x{state.passes[b]}" if b in state.passes else ""
+        line: Line = [(f"{CURRENT if current else ' '}b{b:<4}{runs:>6} ", "on" if current else ""),
+                      (f"{places[b]:<{placed}} ", "on" if current else "dim")]
+        if block is None:
+            line.append(("words that encode no block", "bad"))
+        else:
+            full = "; ".join(text.removeprefix("- = ") for text in instructions(m, block) if text)
+            room = width - sum(len(text) for text, _ in line)
+            after = goes(m, block)
+            short = " ".join(text.split(" = ")[-1].split()[0] for text in instructions(m, block) if text)
+            body = full if len(full) + len(after) + 2 <= room else short
+            line += [(f"{body}  " if body else "", "on" if current else ""), (after, "head")]
+        lines.append(clip(line, width))
+    return lines
+
+
+def _columns(cells: Sequence[str], widths: Sequence[int], styles: Sequence[str]) -> Line:
+    return [(f" {cell:>{width}}", style) for cell, width, style in zip(cells, widths, styles)]
+
+
+def stages(state: State, width: int, height: int, hexadecimal: bool = False) -> list[Line]:
+    """The running block: a line a stage with its instruction and its result by lane; then what is stored, and where it goes."""
+    m, n = state.machine, state.narrator
+    block = state.block(n.block) if n.block is not None else None
+    if block is None:
+        return [[("no block has run in this turn" if n.block is None else f"block {n.block}: words that encode no block", "dim")]]
+    active, pending = set(state.active), state.pending()
+    thread = (n.warp * m.groups + n.group) * m.lanes
+    texts = instructions(m, block)
+
+    def cell(stage: int, lane: int, live: bool, value: int | None) -> tuple[str, str]:
+        if lane not in active:
+            return INACTIVE, "dim"
+        if value is not None:
+            return number(value, hexadecimal) + LIT, "lit"
+        return (TO_COME, "") if live and (stage, lane) in pending else (UNKNOWN, "dim")
+    rows: list[tuple[str, list[tuple[str, str]]]] = []
+    for stage, text in enumerate(texts, 1):
+        ins = block.stages[stage - 1]
+        live = bool(block.dest[stage - 1])
+        if ins is None:
+            rows.append((f"s{stage}  (empty)", [("", "")] * m.lanes))
+        elif "st" in ins.lines:
+            rows.append((f"s{stage}  {text}", [_address(m, state.words.get(lane), lane in active, (0, lane) in pending) for lane in range(m.lanes)]))
+        else:
+            rows.append((f"s{stage}  {text}", [cell(stage, lane, live, state.results.get((stage, lane))) for lane in range(m.lanes)]))
+    if block.has_store:
+        rows.append(("    stored data", [cell(0, lane, True, state.data.get(lane)) for lane in range(m.lanes)]))
+    heads = [f"lane {lane} t{thread + lane}" for lane in range(m.lanes)]
+    if width < 40 + m.lanes * 13:
+        heads = [f"l{lane} t{thread + lane}" for lane in range(m.lanes)]
+    left = max([len(text) for text, _ in rows] + [min(34, width // 3)])
+    each = [max([len(heads[lane])] + [len(cells[lane][0]) for _, cells in rows]) for lane in range(m.lanes)]
+    where = f"block {n.block} {goes(m, block)}"
+    lines: list[Line] = [[(f"{where:<{left}.{left}}", "head"), *_columns(heads, each, ["on" if lane in active else "dim" for lane in range(m.lanes)])]]
+    for text, cells in rows:
+        lines.append([(f"{text:<{left}}", ""), *_columns([c for c, _ in cells], each, [s for _, s in cells])])
+    return [clip(line, width) for line in lines[:height]]
+
+
+def _address(m: Machine, word: int | None, active: bool, pending: bool) -> tuple[str, str]:
+    """A store's address, which the stream says as a word's number."""
+    if word is None:
+        return (INACTIVE, "dim") if not active else (TO_COME, "") if pending else (UNKNOWN, "dim")
+    space, n = ("g", word) if word < m.global_words else ("s", word - m.global_words)
+    return f"{space}[{n}]{LIT}", "lit"
+
+
+def registers(state: State, width: int, height: int, hexadecimal: bool = False) -> list[Line]:
+    """A line a register that the stream has written in this group, by lane; those that the running pass wrote are marked."""
+    m, n = state.machine, state.narrator
+    here = (n.warp, n.group)
+    known, values = state.known[here], state.registers[here]
+    shown = [r for r in range(1, m.registers + 1) if known[:, r].any()]
+    if not shown:
+        return [[("no register of this group is written", "dim")]]
+    lit = {(lane, r) for w, g, lane, r in state.lit_registers if (w, g) == here}
+
+    def table(hexadecimal: bool) -> tuple[list[list[str]], list[int]]:
+        cells = [[(number(int(values[lane, r]), hexadecimal) if known[lane, r] else UNWRITTEN) + (LIT if (lane, r) in lit else " ")
+                  for lane in range(m.lanes)] for r in shown]
+        return cells, [max(len(f"lane{lane} "), *(len(row[lane]) for row in cells)) for lane in range(m.lanes)]
+    cells, widths = table(hexadecimal)
+    if 4 + sum(widths) + m.lanes > width and not hexadecimal:
+        cells, widths = table(True)
+        hexadecimal = True
+    active = set(state.active)
+    lines: list[Line] = [[("hex " if hexadecimal else "    ", "dim"),
+                          *_columns([f"lane{lane} " for lane in range(m.lanes)], widths, ["on" if lane in active else "dim" for lane in range(m.lanes)])]]
+    at = max((i for i, r in enumerate(shown) if any((lane, r) in lit for lane in range(m.lanes))), default=0)
+    for i in window(len(shown), at, height - 1):
+        styles = ["lit" if (lane, shown[i]) in lit else "" if known[lane, shown[i]] else "dim" for lane in range(m.lanes)]
+        lines.append([(f"r{shown[i]:<3}", "head"), *_columns(cells[i], widths, styles)])
+    return [clip(line, width) for line in lines]
+
+
+def memory(state: State, width: int, height: int, hexadecimal: bool = False) -> list[Line]:
+    """Words that the stream has written, g for global and s for shared memory, by rows; those of the last storing pass are marked."""
+    m = state.machine
+    for across in (16, 8, 4, 2):
+        rows = sorted({(0, w // across) if w < m.global_words else (1, (w - m.global_words) // across) for w in (state.stored >= 0).nonzero()[0]})
+        if not rows:
+            return [[("no word of memory is written", "dim")]]
+        lit_rows = [i for i, (space, row) in enumerate(rows) if any(_row_of(m, w, across) == (space, row) for w in state.lit_words)]
+        lines: list[list[tuple[str, str]]] = []
+        labels = []
+        for i in window(len(rows), lit_rows[-1] if lit_rows else 0, height):
+            space, row = rows[i]
+            base, end = (m.global_words, m.words) if space else (0, m.global_words)
+            cells = []
+            for w in range(base + row * across, min(base + (row + 1) * across, end)):
+                lit = w in state.lit_words
+                text = (number(int(state.memory[w]), hexadecimal) if state.stored[w] >= 0 else UNWRITTEN) + (LIT if lit else " ")
+                cells.append((text, "lit" if lit else "" if state.stored[w] >= 0 else "dim"))
+            lines.append(cells)
+            labels.append(f"{'gs'[space]}{row * across}")
+        label = max(map(len, labels))
+        each = max(len(text) for cells in lines for text, _ in cells)
+        if label + across * (each + 1) <= width or across == 2:
+            break
+    return [clip([(f"{name:<{label}}", "head"), *((f" {text:>{each}}", style) for text, style in cells)], width) for name, cells in zip(labels, lines)]
+
+
+def _row_of(m: Machine, word: int, across: int) -> tuple[int, int]:
+    return (0, word // across) if word < m.global_words else (1, (word - m.global_words) // across)
+
+
+def tokens(state: State, width: int, height: int) -> list[Line]:
+    """The last tokens, the current one at the bottom; with their meanings where there is room."""
+    said = list(state.said)[-height:]
+    digits = len(str(state.position))
+    lines: list[Line] = []
+    for i, token in enumerate(said):
+        current = i == len(said) - 1
+        by = "host " if token.position < state.setup else "model"
+        line: Line = [(f"{CURRENT if current else ' '}{token.position:>{digits}} ", "on" if current else "dim"), (f"{by} ", "dim"),
+                      (f"{token.name:<14}", "on" if current else "")]
+        if width >= 60:
+            line.append((f" {token.meaning}", "on" if current else "dim"))
+        lines.append(clip(line, width))
+    return lines
+
+
+def meaning(state: State) -> str:
+    """What the current token says."""
+    return f"token {state.said[-1].position}: {state.said[-1].meaning}" if state.said else "no token yet"
+
+
+PANES: dict[str, Callable[..., list[Line]]] = {"scheduler": scheduler, "rom": rom, "stages": stages, "registers": registers, "memory": memory, "tokens": tokens}
+"""Pane by name. stages, registers and memory also take `hexadecimal`."""
+
+TITLES = {"scheduler": "warp scheduler", "rom": "program", "stages": "stages", "registers": "registers", "memory": "memory", "tokens": "token stream"}
