@@ -96,6 +96,11 @@ class SparseEngine:
         self.seen += 1
         return np.stack(out)
 
+    @property
+    def states(self) -> np.ndarray:
+        """(memory heads, rows, dims) float32: recurrent states, in the order of plan.where; a 1 in value dim 2 + j is held as 1."""
+        return self._states
+
     def read_global(self, words: int) -> list[int]:
         """Global memory's first words, 32-bit unsigned, from the recurrent state of one of its heads."""
         return read_words(self._banks, words, lambda layer, h: self._states[self.plan.where.index((layer + 1, h))], 1)
