@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 
 from .cli_options import add_machine_option, chosen_machine, count
 from .errors import CheckError, FaultError, UsageError
 from .machine.encoding import print_block
+from .monitor.panel import Panel
 from .runtime import trace
 from .runtime.arguments import from_text, to_json, type_name
 from .runtime.generate import MAX_TOKENS
@@ -28,6 +30,7 @@ EXAMPLES = """examples:
   python -m qgpu run dot.cu --launch launch.json --json
   python -m qgpu run dot.cu --emit blocks
   python -m qgpu run dot.cu --trace tokens.jsonl
+  python -m qgpu run kernels/collatz.cu --watch
 
 A launch comes from --launch, or from a comment `// qgpu: {...}` in FILE, or from options alone; options win.
 An argument is [1,2,3], zeros(16), 3 or @file.npy. Arrays are i32 unless a type stands in front, such as u8:[1,2]."""
@@ -51,6 +54,7 @@ def register(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--engine", choices=("sparse", "dense"), default="sparse", help="how the layers are computed; same bits")
     parser.add_argument("--model", metavar="DIR", help="run a checkpoint that qgpu export wrote, through Qwen's own forward pass; slow; or one that qgpu merge wrote")
     parser.add_argument("--full", action="store_true", help="with a merged model, run its own layers too; the same tokens, slowly")
+    parser.add_argument("--watch", action="store_true", help="show the machine at work in this terminal, while the launch runs")
     parser.add_argument("--trace", metavar="OUT", help="write one JSON line a token, with its meaning")
     parser.add_argument("--emit", choices=("ptx", "blocks", "tokens"), help="print the compiled PTX, the machine's blocks, or every token")
     parser.add_argument("--frontend", metavar="NAME", help="CUDA compiler: zig, clang, nvcc or nvrtc (default: the first that is there)")
@@ -85,9 +89,11 @@ def run(options: argparse.Namespace) -> int:
     progress = Progress()
     failed = None
     try:
-        result = launch(source, spec.kernel, spec.grid, spec.block, spec.args, check=options.check, model=options.model, full=options.full,
-                        engine=options.engine, machine=machine, frontend=options.frontend, max_tokens=options.max_tokens,
-                        max_steps=options.steps, progress=progress, shared_bytes=spec.shared_bytes, race_check=options.race_check)
+        with Panel(progress) if options.watch else nullcontext() as panel:
+            result = launch(source, spec.kernel, spec.grid, spec.block, spec.args, check=options.check, model=options.model, full=options.full,
+                            engine=options.engine, machine=machine, frontend=options.frontend, max_tokens=options.max_tokens,
+                            max_steps=options.steps, progress=progress, shared_bytes=spec.shared_bytes, race_check=options.race_check,
+                            tap=panel.tap if panel else None)
     except (CheckError, FaultError) as error:
         failed, result = error, getattr(error, "result", None)
         if result is None:

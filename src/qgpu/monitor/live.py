@@ -26,6 +26,8 @@ from .traces import machine_of
 FLUSH_SECONDS = 0.05
 """Between two writes of a stream that goes fast."""
 MOST_SETUP = 1 << 22
+CLOSE = "close"
+"""Name of the file that asks readers to go."""
 
 
 def _write_json(path: Path, data: dict) -> None:
@@ -109,6 +111,11 @@ class StreamWriter:
                     {"error": error, "speed": (self.generated - 1) / seconds if seconds > 0 else 0.0})
 
 
+    def close_readers(self) -> None:
+        """Ask panels that read along to close."""
+        (self.folder / CLOSE).touch()
+
+
 class TappedEngine:
     """An engine whose tokens a writer takes down. Implements runtime.engine_api.Engine."""
 
@@ -168,6 +175,11 @@ class StreamReader:
             elif not _alive(self._pid):
                 self.ended = Ended("the process of this launch is gone", 0.0)
         return began
+
+    @property
+    def closing(self) -> bool:
+        """Whether the writer asks readers to go, or has taken the folder away."""
+        return (self.folder / CLOSE).exists() or not self.folder.exists()
 
     def _open(self, number: int) -> None:
         head = self.folder / f"launch-{number}.json"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ..machine.description import Machine
-from ..machine.encoding import Block, print_instruction
+from ..machine.encoding import Block, Result, print_instruction
 from .state import ABSENT, BARRIER, DONE, FRESH, RUNS, SAME, WAITS, State
 
 Line = list[tuple[str, str]]
@@ -19,11 +19,12 @@ UNKNOWN, TO_COME, INACTIVE, UNWRITTEN = "?", "_", ".", "."
 STYLE_OF_LANE = {RUNS: "on", SAME: "on", WAITS: "", BARRIER: "bad", DONE: "dim", ABSENT: "dim", FRESH: "dim"}
 
 LEGEND = (
-    f"lanes       {RUNS} runs   {SAME} same block, another group runs   {WAITS} waits at another block   {BARRIER} waits at a barrier",
-    f"            {DONE} at the exit   {ABSENT} no thread   {FRESH} its warp has not started",
-    f"values      {LIT} just written   {TO_COME} the stream says it next   {UNKNOWN} the stream never says it   {INACTIVE} lane not active,",
-    f"            or register or word that this stream has not written   {CURRENT} runs, or the current token",
-    "tokens      those of the host and of the model; in a block's results, T is a branch taken, F one not taken, . an inactive lane",
+    f"lanes   {RUNS} runs                    {SAME} same block, in a group that does not run now",
+    f"        {WAITS} waits at another block  {BARRIER} waits at a barrier   {DONE} at the exit",
+    f"        {ABSENT} no thread               {FRESH} its warp has not started",
+    f"values  {LIT} just written   {TO_COME} the stream says it next   {UNKNOWN} the stream never says it",
+    f"        {INACTIVE} the lane is not active; this stream has not written the register or word",
+    f"tokens  {CURRENT} the current one; outcome by lane: T branch taken, F not taken, . not active",
 )
 
 
@@ -61,7 +62,7 @@ def window(rows: int, at: int, height: int) -> range:
 def scheduler(state: State, width: int, height: int) -> list[Line]:
     """A line a warp: state, block, lanes by group. Below, where room is left: where the current warp's lanes want to go."""
     m, n = state.machine, state.narrator
-    gap = " " if width >= 16 + m.groups * (m.lanes + 1) and m.groups > 1 else ""
+    gap = " " if width >= 17 + m.groups * (m.lanes + 1) and m.groups > 1 else ""
     lines: list[Line] = []
     for warp in range(n.warps):
         status, current = state.warps[warp], warp == n.warp and n.running
@@ -138,6 +139,7 @@ def stages(state: State, width: int, height: int, hexadecimal: bool = False) -> 
     if block is None:
         return [[("no block has run in this turn" if n.block is None else f"block {n.block}: words that encode no block", "dim")]]
     active, pending = set(state.active), state.pending()
+    stored = next((ins.c.stage for ins in block.stages if ins is not None and "st" in ins.lines and isinstance(ins.c, Result)), 0)
     thread = (n.warp * m.groups + n.group) * m.lanes
     texts = instructions(m, block)
 
@@ -146,7 +148,8 @@ def stages(state: State, width: int, height: int, hexadecimal: bool = False) -> 
             return INACTIVE, "dim"
         if value is not None:
             return number(value, hexadecimal) + LIT, "lit"
-        return (TO_COME, "") if live and (stage, lane) in pending else (UNKNOWN, "dim")
+        at = 0 if stage == stored and not live else stage  # what is stored is said as the store's data
+        return (TO_COME, "") if (live or not at) and (at, lane) in pending else (UNKNOWN, "dim")
     rows: list[tuple[str, list[tuple[str, str]]]] = []
     for stage, text in enumerate(texts, 1):
         ins = block.stages[stage - 1]
@@ -156,7 +159,8 @@ def stages(state: State, width: int, height: int, hexadecimal: bool = False) -> 
         elif "st" in ins.lines:
             rows.append((f"s{stage}  {text}", [_address(m, state.words.get(lane), lane in active, (0, lane) in pending) for lane in range(m.lanes)]))
         else:
-            rows.append((f"s{stage}  {text}", [cell(stage, lane, live, state.results.get((stage, lane))) for lane in range(m.lanes)]))
+            said = {lane: state.results.get((stage, lane), state.data.get(lane) if stage == stored else None) for lane in range(m.lanes)}
+            rows.append((f"s{stage}  {text}", [cell(stage, lane, live, said[lane]) for lane in range(m.lanes)]))
     if block.has_store:
         rows.append(("    stored data", [cell(0, lane, True, state.data.get(lane)) for lane in range(m.lanes)]))
     heads = [f"lane {lane} t{thread + lane}" for lane in range(m.lanes)]
@@ -252,11 +256,6 @@ def tokens(state: State, width: int, height: int) -> list[Line]:
             line.append((f" {token.meaning}", "on" if current else "dim"))
         lines.append(clip(line, width))
     return lines
-
-
-def meaning(state: State) -> str:
-    """What the current token says."""
-    return f"token {state.said[-1].position}: {state.said[-1].meaning}" if state.said else "no token yet"
 
 
 PANES: dict[str, Callable[..., list[Line]]] = {"scheduler": scheduler, "rom": rom, "stages": stages, "registers": registers, "memory": memory, "tokens": tokens}
