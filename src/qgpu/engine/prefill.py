@@ -1,0 +1,158 @@
+"""All positions of a stream, one layer at a time: what the layers write after each token, without decoding any.
+
+The sparse engine takes a token through all layers; here a layer takes up to PIECE tokens before the next layer has its turn. A layer's
+nonzeros stay in cache, its units run over the token axis in vector instructions, and only memory heads go through the
+positions in order. The arithmetic is the sparse engine's, term by term, so the bits are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compile.compiler import CircuitWeights
+from ..compile.memory_map import memory_banks, read_words
+from ..compile.tensors import RESIDUAL_CONSTANT
+from .plan import Csr, Plan, Row, build_plan
+from .prefill_kernel import PAST, piece
+from .plan import groups
+
+PIECE = 128
+"""Positions that go through a layer together: a residual stream of 2,048 dims then takes a megabyte."""
+
+
+def touched(plan: Plan) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+    """Per layer, the dims that it adds to, so that what it adds can be kept apart until all of it has been read.
+
+    Returns (ptr (layers + 1,), dims), and the places in a layer's dims of every entry of plan.out and of plan.gate_out.
+    """
+    heads = [(plan.head_gates[a], plan.head_gates[b]) for a, b in zip(plan.layer_heads, plan.layer_heads[1:])]
+    unit_at, gate_at = np.zeros(len(plan.out.idx), np.int32), np.zeros(len(plan.gate_out.idx), np.int32)
+    ptr, dims = [0], []
+    for layer, (first, last) in enumerate(zip(plan.layer_units, plan.layer_units[1:])):
+        spans = [(plan.out, unit_at, *plan.unit_groups[k][-2:]) for k in range(first, last)]
+        spans += [(plan.gate_out, gate_at, *plan.gate_groups[k][-2:]) for k in range(*heads[layer])]
+        spans = [(csr, at, csr.ptr[a], csr.ptr[b]) for csr, at, a, b in spans]
+        own = sorted({d for csr, _, a, b in spans for d in csr.idx[a:b]})
+        place = {d: i for i, d in enumerate(own)}
+        for csr, at, a, b in spans:
+            at[a:b] = [place[d] for d in csr.idx[a:b]]
+        dims += own
+        ptr.append(len(dims))
+    return np.asarray(ptr, np.int32), np.asarray(dims, np.int32), unit_at, gate_at
+
+
+def shared_gates(plan: Plan) -> tuple[Csr, list[int], list[tuple[int, int, int]], list[int]]:
+    """Gates of a head that have the same form, found once: most heads have one form for all their words.
+
+    Returns (forms, their ptr by head (heads + 1,), (form within the head, first, last) of runs of gates, ptr of runs by head).
+    """
+    forms, form_ptr, runs, run_ptr = Csr(), [0], [], [0]
+    gate = plan.gate
+    for h in range(len(plan.where)):
+        known: dict[tuple, int] = {}
+        for k in range(plan.head_gates[h], plan.head_gates[h + 1]):
+            for q in range(*plan.gate_groups[k][-2:]):
+                at = slice(gate.ptr[q], gate.ptr[q + 1])
+                form = (tuple(gate.idx[at]), tuple(gate.val[at]), gate.bias[q])
+                if form not in known:
+                    known[form] = len(known)
+                    forms.add(Row(gate.idx[at], gate.val[at], gate.bias[q]))
+                if len(runs) > run_ptr[-1] and runs[-1][0] == known[form] and runs[-1][2] == q:
+                    runs[-1] = (known[form], runs[-1][1], q + 1)
+                else:
+                    runs.append((known[form], q, q + 1))
+        form_ptr.append(len(forms.bias))
+        run_ptr.append(len(runs))
+    return forms, form_ptr, runs, run_ptr
+
+
+class PrefillEngine:
+    """One token stream on the compiled layers, read many positions at a time."""
+
+    kind = "prefill"
+
+    def __init__(self, weights: CircuitWeights) -> None:
+        self.weights = c = weights
+        self.machine = m = c.machine
+        self.plan = plan = build_plan(m, c.layers, c.constants)
+        ints = lambda rows: np.asarray(rows, np.int32)
+        ptr, dims, unit_at, gate_at = touched(plan)
+        self._touched = (ptr, dims)
+        out_ptr, _, out_weight, _ = plan.out.arrays()
+        self._units = (groups(plan.unit_groups, 2), plan.f.arrays(), plan.g.arrays(), (out_ptr, unit_at, out_weight), ints(plan.tap))
+        forms, form_ptr, runs, run_ptr = shared_gates(plan)
+        gate_ptr, _, gate_weight, _ = plan.gate_out.arrays()
+        self._memory = (
+            (groups(plan.row_groups, 4), ints(plan.head_groups), plan.row.arrays(), ints(plan.row_number)),
+            (groups(plan.decodes, 6), ints(plan.head_decodes), ints(plan.decode_dim), np.asarray(plan.decode_high, np.float32),
+             np.asarray(plan.decode_key, np.int64), ints(plan.decode_row)),
+            (ints(plan.head_halves), plan.halve.arrays()),
+            (ints(plan.head_values), plan.value.arrays(), ints(plan.value_dim), ints(plan.value_tap), plan.const.arrays()),
+            (ints(form_ptr), forms.arrays(), ints(runs).reshape(-1, 3), ints(run_ptr), ints(plan.gate_dim), gate_ptr, gate_at, gate_weight))
+        self._layer_units, self._layer_heads = ints(plan.layer_units), ints(plan.layer_heads)
+        self._most_forms = max(1, int(np.diff(form_ptr).max(initial=0)))
+        back = [sorted({d for r, d in zip(layer.qkv.rows, layer.qkv.cols) if layer.conv[r, :3].any()}) if layer.conv[:, :3].any() else []
+                for layer in c.layers]
+        self._back = (np.cumsum([0, *map(len, back)]).astype(np.int32), ints(sum(back, [])))
+        self._code_dims = ints(c.code_dims)
+        self._codes = np.ascontiguousarray(c.codes, np.int8)
+        keys = ((c.codes.astype(np.int64) > 0) << np.arange(c.codes.shape[1])).sum(1)
+        order = np.argsort(keys)
+        self._keys, self._key_ids = keys[order], order.astype(np.int64)
+        self._banks = memory_banks(layer.head_kinds for layer in c.layers)
+        self._x = np.zeros((m.hidden, PAST + PIECE), np.float32)
+        self._added = np.zeros((int(np.diff(ptr).max(initial=1)), PIECE), np.float32)
+        self.reset()
+
+    def reset(self) -> None:
+        """Empty recurrent and conv states."""
+        m = self.machine
+        self._states = np.zeros((len(self.plan.where), m.head_dim, m.head_dim), np.float32)
+        self._history = np.zeros((len(self._back[1]), 3), np.float32)
+        self.seen = 0
+
+    def feed(self, ids: Sequence[int]) -> NDArray[np.int64]:
+        """Consume n token ids of the vocabulary. Returns (n,): what the model writes after each, -1 where that is no token's code."""
+        ids = np.asarray(ids, np.int64)
+        out = [self._take(ids[at:at + PIECE]) for at in range(0, len(ids), PIECE)]
+        return np.concatenate(out) if out else np.zeros(0, np.int64)
+
+    def _take(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """One piece through all layers."""
+        n = self._embed(ids)
+        self._layers(n, 0, len(self.weights.layers))
+        self.seen += n
+        now = self._x[self._code_dims, PAST:PAST + n] > 0                              # (codes, n)
+        key = (now.astype(np.int64) << np.arange(len(now))[:, None]).sum(0)            # (n,)
+        at = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
+        return np.where(self._keys[at] == key, self._key_ids[at], -1)
+
+    def _embed(self, ids: NDArray[np.int64]) -> int:
+        """The input of the first layer, in self._x. Returns how many tokens there are."""
+        n = len(ids)
+        self._x[:] = 0
+        self._x[self.weights.constants, PAST:PAST + n] = RESIDUAL_CONSTANT
+        self._x[self._code_dims, PAST:PAST + n] = self._codes[ids].T
+        return n
+
+    def _layers(self, n: int, first: int, last: int) -> None:
+        """Layers first..last-1 (from 0) over the n tokens in self._x."""
+        piece(self._x, n, self._added, self.seen, self._states, self._history, self._back, self._touched, self._units, self._memory,
+              self._layer_units, self._layer_heads, self._most_forms, first, last)
+
+    def boundaries(self, ids: Sequence[int]) -> NDArray[np.float32]:
+        """Consume at most PIECE ids; the residual stream (layers + 1, n, D) at every layer boundary."""
+        n = self._embed(np.asarray(ids, np.int64))
+        out = [self._x[:, PAST:PAST + n].T.copy()]
+        for layer in range(len(self.weights.layers)):
+            self._layers(n, layer, layer + 1)
+            out.append(self._x[:, PAST:PAST + n].T.copy())
+        self.seen += n
+        return np.stack(out)
+
+    def read_global(self, words: int) -> list[int]:
+        """Global memory's first words, 32-bit unsigned, from the recurrent state of one of its heads."""
+        return read_words(self._banks, words, lambda layer, h: self._states[self.plan.where.index((layer + 1, h))], 1)
