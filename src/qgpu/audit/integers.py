@@ -100,7 +100,11 @@ class Integers:
                 Forms([u["f"] for u in units], [u["tap"] for u in units]), Forms([u["g"] for u in units], [0] * len(units)),
                 Adds([u["outs"] for u in units], m),
                 [(h["name"], Forms(h["gate"], [0] * len(h["gate"])), Adds(h["outs"], m)) for h in memory]))
-        self.x = np.zeros((len(m.names), TAPS))
+        self.reset()
+
+    def reset(self) -> None:
+        """Before the first token of a stream."""
+        self.x = np.zeros((len(self.map.names), TAPS))
         self.seen = 0
 
     def begin(self, n: int) -> None:

@@ -65,9 +65,10 @@ class SignalMap:
                     out[s] = (out[s][0] if s in out else number, number)
         return out
 
-    def complete(self, signal: int) -> int:
-        """The layer after which the signal has its value: all that adds to it and to what it continues lies at or below."""
-        return max(self.written.get(s, (0, 0))[1] for s in self.chain(signal))
+    @cached_property
+    def complete(self) -> list[int]:
+        """signal -> the layer after which it has its value: all that adds to it and to what it continues lies at or below."""
+        return [max(self.written.get(s, (0, 0))[1] for s in self.chain(signal)) for signal in range(len(self.names))]
 
     def number(self, name: str) -> int | None:
         """The signal of that name, or None."""
