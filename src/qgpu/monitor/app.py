@@ -19,6 +19,7 @@ class WatchApp(App[int]):
     """A Monitor over the whole terminal. Its return value is 0, or INTERRUPTED after Ctrl-C."""
 
     ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS = "Monitor"
     TITLE = "qgpu"
     CSS = "Footer { height: 1; }"
     BINDINGS = [Binding("q,ctrl+q", "leave(0)", "close", key_display="q"), Binding("ctrl+c", f"leave({INTERRUPTED})", show=False, priority=True)]
@@ -33,7 +34,6 @@ class WatchApp(App[int]):
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
-        self.query_one(Monitor).focus()
         if self.view.reader is not None:
             self.set_interval(0.2, self._look)
 

@@ -12,7 +12,6 @@ The launch writes its tokens to a folder and never waits for the panel, which lo
 from __future__ import annotations
 
 import importlib.util
-import math
 import os
 import shutil
 import subprocess
@@ -85,7 +84,7 @@ class Panel:
             else:
                 self.process = subprocess.Popen(self.command)
                 if self.progress is not None:
-                    self.progress.first = math.inf
+                    self.progress.first = 1e6  # seconds, longer than any launch
         except (OSError, subprocess.CalledProcessError) as e:
             raise UsageError(f"the panel does not start: {e}") from None
 
