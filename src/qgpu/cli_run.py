@@ -101,7 +101,10 @@ def run(options: argparse.Namespace) -> int:
     finally:
         progress.close()
     if options.trace:
-        trace.write_trace(options.trace, result.machine, result.tokens, result.setup, block_places(result.program.blocks))
+        from .audit.binding import bind, layers_digest
+        bound = bind(source, to_ptx(source, options.frontend), result.kernel, result.grid, result.block, spec.shared_bytes, before,
+                     result.tokens[:result.setup], layers_digest(result.machine, options.model))
+        trace.write_trace(options.trace, result.machine, result.tokens, result.setup, block_places(result.program.blocks), bound)
     if options.emit == "tokens":
         print_tokens(result)
     elif options.json and not isinstance(failed, FaultError):

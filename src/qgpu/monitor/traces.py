@@ -12,7 +12,7 @@ from ..errors import QgpuError, UsageError
 from ..machine.description import ARTICLE, PRESETS, Machine
 from ..machine.tokens import KINDS, Vocabulary
 
-MOST_TOKENS, MOST_LINE = 5_000_000, 1 << 16
+MOST_TOKENS, MOST_LINE = 5_000_000, 1 << 20
 """Tokens in a trace, and bytes in a line of it."""
 
 NO_TRACE = "give a file that `qgpu run --trace FILE` wrote"

@@ -254,25 +254,34 @@ def _lanes(lanes: Sequence[int]) -> str:
     return f"lane{'s' * (len(lanes) > 1)} {', '.join(map(str, lanes))}" if lanes else "no lane"
 
 
-def records(machine: Machine, ids: Sequence[int], setup: int, lines: Mapping[int, str] | None = None) -> Iterator[dict]:
+def record_of(vocabulary: Vocabulary, narrator: Narrator, position: int, token_id: int, by: str) -> dict:
+    """One token's record, without what only the first one has. The narrator has heard every token before it, and hears this one."""
+    token = vocabulary.token(token_id)
+    fields = [list(f) if isinstance(f, tuple) else f for f in token.fields]
+    record = {"position": position, "id": token_id, "kind": token.kind, "fields": fields, "by": by, "meaning": narrator.meaning(token)}
+    if token.kind in ("EXEC", "NEXT") and narrator.block in narrator.lines:
+        record["place"] = narrator.lines[narrator.block]
+    return record
+
+
+def records(machine: Machine, ids: Sequence[int], setup: int, lines: Mapping[int, str] | None = None,
+            launch: Mapping | None = None) -> Iterator[dict]:
     """One record a token: position, id, kind, fields, by ("host" or "model"), meaning. setup: how many the host wrote.
 
-    The first record has the machine's fields too ("machine"), a record of a pass the place of its block ("place"), where lines has it.
+    The first record has the machine's fields too ("machine"), and `launch` if it is given: what the stream is bound to
+    (qgpu.audit.binding). A record of a pass has the place of its block ("place"), where lines has it.
     """
     vocabulary, narrator = Vocabulary(machine), Narrator(machine, lines)
     for position, token_id in enumerate(ids):
-        token = vocabulary.token(token_id)
-        fields = [list(f) if isinstance(f, tuple) else f for f in token.fields]
-        record = {"position": position, "id": token_id, "kind": token.kind, "fields": fields,
-                  "by": "host" if position < setup else "model", "meaning": narrator.meaning(token)}
-        if token.kind in ("EXEC", "NEXT") and narrator.block in narrator.lines:
-            record["place"] = narrator.lines[narrator.block]
-        yield record | {"machine": as_dict(machine)} if position == 0 else record
+        record = record_of(vocabulary, narrator, position, token_id, "host" if position < setup else "model")
+        if position == 0:
+            record |= {"machine": as_dict(machine)} | ({"launch": dict(launch)} if launch is not None else {})
+        yield record
 
 
 def write_trace(path: str | Path, machine: Machine, ids: Sequence[int], setup: int,
-                lines: Mapping[int, str] | None = None) -> None:
-    """Write the records as JSON lines; the file appears complete or not at all. Raises UsageError where it cannot."""
+                lines: Mapping[int, str] | None = None, launch: Mapping | None = None) -> None:
+    """Write the records as JSON lines; the file appears complete or not at all. launch: as for `records`. Raises UsageError."""
     temporary = None
     try:
         path = Path(path).resolve()
@@ -280,7 +289,7 @@ def write_trace(path: str | Path, machine: Machine, ids: Sequence[int], setup: i
             raise OSError("there is something that is not a file")
         out, temporary = new_file(path.parent)
         with out:
-            for record in records(machine, ids, setup, lines):
+            for record in records(machine, ids, setup, lines, launch):
                 out.write((json.dumps(record) + "\n").encode())
         os.replace(temporary, path)
         temporary = None
