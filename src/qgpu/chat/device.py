@@ -72,16 +72,11 @@ class Device:
     launched: list[Launched] = field(default_factory=list)
     last: LaunchResult | None = None
     _engine: Engine | None = None
-    _whole: bool = True
 
     @property
     def engine(self) -> Engine:
-        """The engine, in the state that the last launch left; afresh where that launch did not come to its end."""
         if self._engine is None:
             self._engine = self.make()
-        if not self._whole:
-            self._engine.reset()
-            self._whole = True
         return self._engine
 
     @property
@@ -94,7 +89,7 @@ class Device:
 
     def run(self, source: Source, kernel: str | None, grid: Sequence[int], block: Sequence[int], arguments: list[Argument],
             items: int = 0, shared_bytes: int = 0) -> LaunchResult:
-        """One launch; arrays are updated in place. Raises QgpuError. An interrupt leaves the device usable."""
+        """One launch on an empty machine; arrays are updated in place. Raises QgpuError. An interrupt leaves the device usable."""
         spent = sum(one.generated for one in self.launched)
         if len(self.launched) >= MOST_LAUNCHES or spent >= MOST_TOKENS:
             raise FaultError("this takes too many launches", why=f"{len(self.launched)} launches with {spent:,} tokens so far",
@@ -102,7 +97,7 @@ class Device:
         engine = self.engine
         if self.started:
             self.started(kernel or source.name, engine.machine)
-        self._whole = False
+        engine.reset()
         start = time.perf_counter()
         try:
             result = launch(source, kernel, grid, block, arguments, check=self.check, engine=engine, machine=engine.machine,
@@ -113,7 +108,7 @@ class Device:
         finally:
             if self.progress:
                 self.progress.close()
-        self._whole, self.last = True, result
+        self.last = result
         self.launched.append(Launched(result.kernel, items, result.setup, len(result.tokens) - result.setup,
                                       time.perf_counter() - start, result.check.positions if result.check else None))
         if self.done:
