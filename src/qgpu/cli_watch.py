@@ -24,7 +24,8 @@ EXAMPLES = """examples:
   python -m qgpu run kernels/collatz.cu --watch
 
 Keys: space pauses and goes on, arrows step, n and p go by passes, + and - change the speed, g jumps, ? lists all keys and marks, q closes.
-A place is a token's number, b7 (block 7 runs next), w2 (warp 2's next turn), m12 (next store to word 12), start or end."""
+A place is a token's number, b7 (block 7 runs next), w2 (warp 2's next turn), m12 or s12 (next store to
+global or shared word 12), start or end."""
 
 
 def register(commands: argparse._SubParsersAction) -> None:

@@ -51,7 +51,7 @@ class StreamWriter:
 
     def __init__(self, folder: str | Path, on_flush: Callable[[], None] | None = None, clock: Callable[[], float] = time.perf_counter) -> None:
         self.folder, self.on_flush, self.clock = Path(folder), on_flush, clock
-        self.number, self._out, self._held = 0, None, array("I")
+        self.number, self._out, self._held, self.running = 0, None, array("I"), False
         self._next = self.first_at = self.last_at = 0.0
         self.generated = 0
 
@@ -71,7 +71,7 @@ class StreamWriter:
                 "machine": as_dict(machine), "setup": len(setup), "places": {str(b): p for b, p in places.items()}, "title": title, "pid": os.getpid()})
         except OSError as e:
             raise UsageError(f"cannot write the stream for the panel: {e}", where=str(self.folder)) from None
-        self.generated, self._next = 0, self.clock() + FLUSH_SECONDS
+        self.generated, self._next, self.running = 0, self.clock() + FLUSH_SECONDS, True
         self.first_at = self.last_at = 0.0
 
     def token(self, token_id: int) -> None:
@@ -99,17 +99,21 @@ class StreamWriter:
 
     def end(self, error: str = "") -> None:
         """The launch is over. error: what went wrong, in the words of its message."""
-        if self._out is None:
+        if not self.running:
             return
+        self.running = False
         on_flush, self.on_flush = self.on_flush, None
         self.flush()
         self.on_flush = on_flush
-        self._out.close()
-        self._out = None
+        if self._out is not None:
+            self._out.close()
+            self._out = None
         seconds = self.last_at - self.first_at
-        _write_json(self.folder / f"end-{self.number}.json",
-                    {"error": error, "speed": (self.generated - 1) / seconds if seconds > 0 else 0.0})
-
+        try:
+            _write_json(self.folder / f"end-{self.number}.json",
+                        {"error": error, "speed": (self.generated - 1) / seconds if seconds > 0 else 0.0})
+        except OSError:  # the same full disk, or the folder is gone
+            pass
 
     def close_readers(self) -> None:
         """Ask panels that read along to close."""

@@ -122,7 +122,7 @@ def rom(state: State, width: int, height: int) -> list[Line]:
             room = width - sum(len(text) for text, _ in line)
             after = goes(m, block)
             short = " ".join(text.split(" = ")[-1].split()[0] for text in instructions(m, block) if text)
-            body = full if len(full) + len(after) + 2 <= room else short
+            body = next((b for b in (full, short) if len(b) + len(after) + 2 <= room), short[:max(0, room - len(after) - 4)].rstrip() + " ..")
             line += [(f"{body}  " if body else "", "on" if current else ""), (after, "head")]
         lines.append(clip(line, width))
     return lines

@@ -17,7 +17,7 @@ EVERY = 8192
 SPEEDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 """Tokens a second when playing."""
 
-JUMPS = "a token's number, +N, -N, b7 (block 7 runs next), w2 (warp 2's next turn), m12 (next store to word 12), start, end"
+JUMPS = "a token's number, +N, -N, b7 (block 7 runs next), w2 (warp 2's next turn), m12, s12 (next store to global, shared word 12), start, end"
 """What `Player.jump` takes, in words."""
 
 
@@ -141,7 +141,7 @@ class Player:
         if text in ("start", "s"):
             self.start()
             return ""
-        found = re.fullmatch(r"([+-]|[bwm]|)([0-9]{1,9})", text)
+        found = re.fullmatch(r"([+-]|[bwms]|)([0-9]{1,9})", text)
         if not found:
             return f"{text[:20]!r} is no place: {JUMPS}"
         sign, number = found[1], int(found[2])
@@ -157,11 +157,12 @@ class Player:
 
     def _next_of(self, sign: str, number: int) -> str:
         m = self.replay.machine
-        kind, most, each, name = {"b": ("EXEC", m.blocks, 3 ** m.lanes, "block"), "w": ("WARP", m.warps, 4, "warp"),
-                                  "m": ("MEM", m.words, 1, "word")}[sign]
+        kind, base, most, each, name = {"b": ("EXEC", 0, m.blocks, 3 ** m.lanes, "block"), "w": ("WARP", 0, m.warps, 4, "warp"),
+                                        "m": ("MEM", 0, m.global_words, 1, "global word"),
+                                        "s": ("MEM", m.global_words, m.shared_words, 1, "shared word")}[sign]
         if number >= most:
             return f"no {name} {number}: machine {m.name} has {most}"
-        at = self.replay.find(kind, number * each, each, after=self.cursor)
+        at = self.replay.find(kind, (base + number) * each, each, after=self.cursor)
         if at is None:
             return f"{name} {number} does not come again after token {self.cursor - 1}"
         self.move(at + 1)

@@ -28,7 +28,7 @@ KEYS = (
     "n p         next pass, pass before        home end            first token of the model, newest",
     "+ -         faster, slower                x                   hexadecimal or decimal",
     "g           jump to: a token's number, +N, -N, b7 (block 7 runs next), w2 (warp 2's next turn),",
-    "            m12 (next store to word 12), start, end",
+    "            m12, s12 (next store to global, shared word 12), start, end",
     "q           close the panel; a launch goes on                 ctrl+c  stop the launch, too",
 )
 
@@ -98,7 +98,7 @@ class Monitor(Widget, can_focus=True):
     """
 
     DEFAULT_CSS = """
-    Monitor { layout: vertical; }
+    Monitor { layout: vertical; height: 1fr; width: 1fr; }
     Monitor Pane { border: round $primary; height: 1fr; width: 1fr; }
     Monitor #head, Monitor #line { height: 1; width: 100%; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     Monitor #top { height: 10; }
