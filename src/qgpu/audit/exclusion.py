@@ -1,0 +1,155 @@
+"""What cannot be at once: a variable and another one, or a variable and a term.
+
+`conditions` says when a variable is not 0: one of its terms is on, so that term's f and g are both at least 1 (they are integers).
+Two sets of such conditions exclude one another where some sum of two of their forms stays below 2 over all values, or where no
+point of a small grid meets them all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from .facts import Facts, Form, Term, add, grid, put, put_all, sums
+
+SMALL, WIDE = 1 << 12, 1 << 18
+DEPTH = 3
+CROSS = 600
+"""Most pairs of conditions that are compared."""
+
+
+class Exclusion:
+    """Derived exclusions of one set of facts, each looked for once."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self._conditions: dict[int, list[list[Form]]] = {}
+        self._pairs: dict[tuple[int, int], bool] = {}
+        self._clashes: dict[tuple, bool] = {}
+
+    # ---- pairs of variables -----------------------------------------------------------------------------------------
+    def conditions(self, v: int, depth: int = DEPTH) -> list[list[Form]]:
+        """Cases, one of which holds where v is not 0: forms that are then all at least 1."""
+        if v in self._conditions:
+            return self._conditions[v]
+        facts, cases = self.facts, []
+        literal = [(0, {v: 1})] if facts.lo[v] >= 0 else []
+        for _, f, g in facts.defs.get(v) or facts.on.get(v) or [(1, (1, {}), (1, {}))]:
+            if not f[1] and not g[1]:
+                cases = [literal]
+                break
+            inner = next(iter(f[1])) if len(f[1]) == 1 and f[0] == 0 and not g[1] else None
+            if inner is not None and f[1][inner] == 1 and (inner in facts.defs or inner in facts.on) and depth:
+                cases += [case + literal for case in self.conditions(inner, depth - 1)]
+            else:
+                cases.append([x for x in (f, g) if x[1]] + literal)
+        if depth == DEPTH:
+            self._conditions[v] = cases
+        return cases
+
+    def excludes(self, u: int, v: int) -> bool:
+        """Whether u and v are never both other than 0."""
+        facts = self.facts
+        if not facts.together(u, v):
+            return True
+        key = (u, v) if u < v else (v, u)
+        if key not in self._pairs:
+            self._pairs[key] = False                       # while it is looked for, nothing may rest on it
+            if not facts.defs.keys().isdisjoint(key) or not facts.on.keys().isdisjoint(key):
+                self._pairs[key] = self._look(*key)
+        return self._pairs[key]
+
+    def _look(self, u: int, v: int) -> bool:
+        facts = self.facts
+        mine, other = self.conditions(u), self.conditions(v)
+        literal = lambda x: [(0, {x: 1})] if facts.lo[x] >= 0 else []
+        if all(self.apart(a + literal(v)) for a in mine) or all(self.apart(literal(u) + b) for b in other):
+            return True
+        return len(mine) * len(other) <= CROSS and all(self.apart(a + b) for a in mine for b in other)
+
+    def apart(self, forms: list[Form]) -> bool:
+        """Whether these forms are never all at least 1."""
+        facts, known = self.facts, {}
+        for c, terms in forms:                             # literals: their value, and what they exclude
+            for v, k in terms.items() if len(terms) == 1 and c == 0 else ():
+                if k == 1 and facts.hi[v] == 1:
+                    if known.get(v) == 0:
+                        return True
+                    known[v] = 1
+                    others = {u for g in facts.groups[v] for u in facts.members[g]} | facts.pairs.get(v, set())
+                    if any(known.get(u) == 1 for u in others if u != v):
+                        return True
+                    known.update((u, 0) for u in others if u != v)
+        forms = [put(f, known) for f in forms]
+        if any(facts.most(f) < 1 for f in forms):
+            return True
+        forms = [f for f in forms if f[1]]
+        for i, f in enumerate(forms):
+            for g in forms[:i]:
+                if not f[1].keys().isdisjoint(g[1].keys()) and facts.most(add(f, g)) < 2:
+                    return True
+        if forms and len({v for f in forms for v in f[1]}) <= 6:
+            points = grid(facts, forms, SMALL)
+            return points is not None and not np.any((points >= 1).all(axis=1))
+        return False
+
+    # ---- a variable and a term --------------------------------------------------------------------------------------
+    def kills(self, v: int, term: Term) -> bool:
+        """Whether the term is 0 wherever v is not 0."""
+        forms = [f for f in term[1:] if f[1]]
+        if any(v in f[1] for f in forms):
+            return False
+        if all(self.apart(case + forms) for case in self.conditions(v)):
+            return True
+        return any(self._clash(v, f) for f in forms if len(f[1]) > 2)
+
+    def _clash(self, v: int, f: Form) -> bool:
+        """Whether v and f are never both at least 1, by trying all that v and the variables of f are made of."""
+        facts, of_v = self.facts, self._leaves(v)
+        if len(of_v) < 2 or facts.hi[v] != 1 or facts.lo[v] < 0:
+            return False
+        related = [u for u, k in f[1].items() if k > 0 and u in facts.defs and self._leaves(u) & of_v]
+        if len(related) < 2:
+            return False
+        key = (v, f[0], tuple(f[1].items()))
+        if key not in self._clashes:
+            self._clashes[key] = self._try(v, related, f)
+        return self._clashes[key]
+
+    def _leaves(self, v: int) -> set[int]:
+        """What v is made of, groups aside."""
+        return {u for t in self.facts.defs.get(v, ()) for x in t[1:] for u in x[1] if not self.facts.groups[u]}
+
+    def _try(self, v: int, related: list[int], f: Form) -> bool:
+        facts = self.facts
+        made = [facts.defs[v], *(facts.defs[u] for u in related)]
+        rest = facts.most((f[0], {u: k for u, k in f[1].items() if u not in related}))
+        groups = Counter(g for t in made[0] for x in t[1:] for u in x[1] for g in facts.groups[u])
+        cases: list[dict[int, float]] = [{}]
+        if groups:
+            members = facts.members[groups.most_common(1)[0][0]]
+            cases = [dict.fromkeys(members, 0)]
+            for m in members:
+                others = {u for g in facts.groups[m] for u in facts.members[g]} | facts.pairs.get(m, set())
+                cases.append(dict.fromkeys(others, 0) | {m: 1})
+        for case in cases:
+            terms = [self.alive(put_all(d, case)) for d in made]
+            if not terms[0]:
+                continue
+            points = grid(facts, [x for ts in terms for t in ts for x in t[1:]], WIDE)
+            if points is None:
+                return False
+            at, values = 0, []
+            for ts in terms:
+                values.append(sums(ts, points, at))
+                at += 2 * len(ts)
+            total = rest + sum(f[1][u] * x for u, x in zip(related, values[1:]))
+            if np.any((values[0] >= 1) & (total >= 1)):
+                return False
+        return True
+
+    def alive(self, terms: list[Term]) -> list[Term]:
+        """Terms without those that are 0 for certain."""
+        most = self.facts.most
+        return [(w, f, g) for w, f, g in terms if most(f) > 0 and most(g) > 0 and most(add(f, g)) >= 2]

@@ -1,0 +1,271 @@
+"""Proofs about sums of terms over all values of their variables: bounds, whole grids, and cases.
+
+A goal is a property of a list of terms and a constant. It is tried by bounds of each term, then by a grid of all values, then by
+splitting: a variable's values one after another, with everything that excludes it set to 0. `Prover.prove` is sound and not
+complete: True is a proof, False says only that none was found.
+
+Equal goals are proved once. A proof lists the exclusions that it used, and these are looked up anew for every goal that repeats it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import floor
+
+import numpy as np
+
+from .exclusion import Exclusion
+from .facts import Facts, Term, add, grid, put_all, sums, variables
+
+STEPS = 3000
+"""Most cases of one proof."""
+SPLIT = 40
+FIRST, LAST = 1 << 14, 1 << 20
+"""Points of a grid that is tried before splitting, and where nothing is left to split."""
+F_LIMIT, G_LIMIT, H_LIMIT = 40, 256, 256
+"""Largest factors and product that a unit computes exactly (`numbers`)."""
+
+
+@dataclass(frozen=True)
+class Between:
+    """The sum lies in low..high."""
+
+    low: float
+    high: float
+
+    def bounds(self, facts: Facts, terms: list[Term], const: float) -> bool:
+        """Whether bounds of each term suffice."""
+        low, high = extent(facts, terms)
+        return self.low <= const + low and const + high <= self.high
+
+    def grid(self, terms: list[Term], points: np.ndarray, const: float) -> bool:
+        """Whether it holds at every point."""
+        total = const + sums(terms, points)
+        return bool(total.min() >= self.low and total.max() <= self.high)
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Each term's factors, where both are positive, are integers within the limits, and weight * f * g is an integer."""
+
+    def bounds(self, facts: Facts, terms: list[Term], const: float) -> bool:
+        for w, f, g in terms:
+            if any(x[0] != floor(x[0]) or any(k != floor(k) for k in x[1].values()) for x in (f, g)) or w != floor(w):
+                return False
+            a, b = facts.most(f), facts.most(g)
+            if not (a <= F_LIMIT and b <= G_LIMIT and (a * b <= H_LIMIT or facts.most(add(f, g)) ** 2 <= 4 * H_LIMIT)):
+                return False
+        return True
+
+    def grid(self, terms: list[Term], points: np.ndarray, const: float) -> bool:
+        for i, (w, _, _) in enumerate(terms):
+            f, g = points[:, 2 * i], points[:, 2 * i + 1]
+            on = (f > 0) & (g > 0)
+            f, g = f[on], g[on]
+            if np.any(f > F_LIMIT) or np.any(g > G_LIMIT) or np.any(f * g > H_LIMIT):
+                return False
+            if np.any(f != np.rint(f)) or np.any(g != np.rint(g)) or np.any(w * f * g != np.rint(w * f * g)):
+                return False
+        return True
+
+
+def extent(facts: Facts, terms: list[Term]) -> tuple[float, float]:
+    """Bounds of a sum of terms, each bounded apart; f g <= (f + g)^2 / 4."""
+    low = high = 0.0
+    for w, f, g in terms:
+        top = min(facts.most(f) * facts.most(g), facts.most(add(f, g)) ** 2 / 4)
+        top, bottom = w * floor(top + 1e-9), w * max(facts.least(f), 0) * max(facts.least(g), 0)
+        low, high = low + min(top, bottom), high + max(top, bottom)
+    return low, high
+
+
+@dataclass
+class Proof:
+    """holds: whether one was found. used: exclusions that it rests on, by position of their variables."""
+
+    holds: bool
+    used: list[tuple] = field(default_factory=list)
+
+
+class Prover:
+    """Proves goals over one set of facts."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts, self.exclusion = facts, Exclusion(facts)
+        self.known: dict[tuple, list[Proof]] = {}
+        self.steps = self.found = self.repeated = 0
+
+    def prove(self, goal: Between | Exact, terms: list[Term], const: float = 0.0) -> bool:
+        """Whether the goal holds for every value of the variables that the facts allow, as far as a proof is found."""
+        key, names = self._key(goal, terms, const)
+        proofs = self.known.setdefault(key, [])
+        for proof in proofs:
+            if not proof.used or self._holds_again(proof, names):
+                self.repeated += 1
+                return proof.holds
+        search = _Search(self, goal, STEPS)
+        holds = search.go([(w, f, g) for w, f, g in terms], const, {})
+        at = {v: i for i, v in enumerate(names)}
+        local = lambda f: (f[0], {at[v]: k for v, k in f[1].items()})
+        used = [(u[0], *(at[v] for v in u[1:])) if u[0] != "kills" else ("kills", at[u[1]], (u[2][0], local(u[2][1]), local(u[2][2])))
+                for u in search.used.values()]
+        if holds or not used:
+            proofs.append(Proof(holds, used))
+        self.found += 1
+        return holds
+
+    def _holds_again(self, proof: Proof, names: list[int]) -> bool:
+        for kind, *what in proof.used:
+            if kind == "pair":
+                good = self.exclusion.excludes(names[what[0]], names[what[1]])
+            elif kind == "when":
+                good = names[what[0]] in self.facts.when.get((names[what[1]], names[what[2]]), ())
+            else:
+                v, (w, f, g) = what
+                back = lambda x: (x[0], {names[i]: k for i, k in x[1].items()})
+                good = self.exclusion.kills(names[v], (w, back(f), back(g)))
+            if not good:
+                return False
+        return True
+
+    def _key(self, goal, terms: list[Term], const: float) -> tuple[tuple, list[int]]:
+        """Equal for equal goals whatever their variables are called, and the variables."""
+        facts, at = self.facts, {}
+        form = lambda f: (f[0], tuple((at.setdefault(v, len(at)), k) for v, k in f[1].items()))
+        shape = tuple((w, form(f), form(g)) for w, f, g in terms)
+        names = list(at)
+        count = Counter(g for v in names for g in facts.groups[v])
+        numbers: dict[int, int] = {}
+        about = tuple((facts.lo[v], facts.hi[v], tuple(numbers.setdefault(g, len(numbers)) for g in facts.groups[v] if count[g] > 1))
+                      for v in names)
+        return (goal, shape, about, const), names
+
+
+class _Search:
+    """One search for a proof."""
+
+    def __init__(self, prover: Prover, goal, steps: int) -> None:
+        self.prover, self.goal, self.left = prover, goal, steps
+        self.facts, self.exclusion = prover.facts, prover.exclusion
+        self.used: dict[object, tuple] = {}
+
+    def go(self, terms: list[Term], const: float, fixed: dict[int, float]) -> bool:
+        """Whether the goal holds where `fixed` variables have these values."""
+        facts = self.facts
+        terms = self.exclusion.alive(terms)
+        if isinstance(self.goal, Between):
+            const += sum(w * f[0] * g[0] for w, f, g in terms if not f[1] and not g[1])
+            terms = [t for t in terms if t[1][1] or t[2][1]]
+        if self.goal.bounds(facts, terms, const):
+            return True
+        if not terms:
+            return False
+        self.left -= 1
+        self.prover.steps += 1
+        if self.left < 0:
+            return False
+        if isinstance(self.goal, Between) and self._by_parts(terms, const):
+            return True
+        points = self._grid(terms, FIRST)
+        if points is not None and self.goal.grid(terms, points, const):
+            return True
+        v, splits = self._choose(terms, fixed)
+        if not splits:
+            if points is not None:
+                return False
+            points = self._grid(terms, LAST)
+            if points is not None:
+                return self.goal.grid(terms, points, const)
+        if facts.hi[v] - facts.lo[v] > SPLIT:
+            return False
+        names = variables(terms)
+        for x in range(facts.lo[v], facts.hi[v] + 1):
+            values = {v: x}
+            if x:
+                values |= {u: 0 for u in names if u != v and self._excluded(v, u, fixed | {v: x})}
+            part = put_all(terms, values)
+            if x:
+                part = [t for t, old in zip(part, terms) if not self._killed(v, old, t)]
+            if not self.go(part, const, fixed | values):
+                return False
+        return True
+
+    def _grid(self, terms: list[Term], limit: int) -> np.ndarray | None:
+        return grid(self.facts, [x for t in terms for x in t[1:]], max(limit, 64) // 1 if len(terms) < 64 else limit // 8)
+
+    def _excluded(self, v: int, u: int, fixed: dict[int, float]) -> bool:
+        """Whether u is 0 where v is not; noted as used."""
+        if self.exclusion.excludes(v, u):
+            if not set(self.facts.groups[v]) & set(self.facts.groups[u]):
+                self.used["pair", v, u] = ("pair", v, u)
+            return True
+        for bit in self.facts.when.get((v, u), ()):
+            if fixed.get(bit) == 1:
+                self.used["when", bit, v, u] = ("when", bit, v, u)
+                return True
+        return False
+
+    def _killed(self, v: int, old: Term, new: Term) -> bool:
+        """Whether the term, with values put in or before, is 0 where v is not."""
+        for t in (new, old):
+            if (t[1][1] or t[2][1]) and self.exclusion.kills(v, t):
+                self.used["kills", v, t[1][0], tuple(t[1][1].items()), t[2][0], tuple(t[2][1].items())] = ("kills", v, t)
+                return True
+        return False
+
+    def _by_parts(self, terms: list[Term], const: float) -> bool:
+        """Parts that share no variable, each by its own grid or bounds."""
+        parts = components(self.facts, terms)
+        if len(parts) < 2:
+            return False
+        low = high = const
+        for part in parts:
+            points = self._grid(part, LAST)
+            a, b = extent(self.facts, part) if points is None else (lambda x: (x.min(), x.max()))(sums(part, points))
+            low, high = low + a, high + b
+        return self.goal.low <= low and high <= self.goal.high
+
+    def _choose(self, terms: list[Term], fixed: dict[int, float]) -> tuple[int, bool]:
+        """The variable to split, and whether that tells more than a grid."""
+        facts, names = self.facts, variables(terms)
+        here = set(names)
+        score: Counter[int] = Counter()
+        for i, v in enumerate(names):
+            for u in names[:i]:
+                bits = facts.when.get((v, u), ())
+                if any(b in here for b in bits):
+                    return next(b for b in bits if b in here), True
+                if set(facts.groups[v]) & set(facts.groups[u]):
+                    continue
+                if self.exclusion.excludes(v, u) or any(fixed.get(b) == 1 for b in bits):
+                    score[v] += 1
+                    score[u] += 1
+        for v in names:
+            if v in facts.defs and facts.hi[v] == 1 and facts.lo[v] == 0:
+                score[v] += 4 * sum(self.exclusion.kills(v, t) for t in terms)
+        if score:
+            return max(score, key=lambda v: (score[v], -names.index(v))), True
+        small = min((f for t in terms for f in t[1:] if f[1]), key=lambda f: len(f[1]))
+        return max(small[1], key=lambda v: sum(v in f[1] for t in terms for f in t[1:])), False
+
+
+def components(facts: Facts, terms: list[Term]) -> list[list[Term]]:
+    """Terms by connected part: two are connected that share a variable or a group."""
+    parent = list(range(len(terms)))
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            i = parent[i]
+        return i
+
+    seen: dict[tuple, int] = {}
+    for i, t in enumerate(terms):
+        for v in (v for f in t[1:] for v in f[1]):
+            for key in [("v", v), *(("g", g) for g in facts.groups[v])]:
+                parent[root(i)] = root(seen.setdefault(key, i))
+    parts: dict[int, list[Term]] = {}
+    for i, t in enumerate(terms):
+        parts.setdefault(root(i), []).append(t)
+    return list(parts.values())
