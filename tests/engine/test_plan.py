@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from engine_machines import GROUPED, SMALL, weights
 
-from qgpu.engine.kernel import _decode
+from qgpu.engine.kernel import _awake, _pattern, _place
 from qgpu.engine.plan import ALWAYS, Plan, Row, add_decode, build_plan, group_by_trigger, triggers
+from qgpu.engine.tables import decoders, groups
 
 
 def values(row, low, high):
@@ -67,12 +68,20 @@ def conjunctions(patterns, n, code=(), tap=0):
 
 
 def decoded(plan, x, past, seen):
+    """The row that the tables' decoders address, and the same by the plan's own entry and its trigger."""
     *trigger, d0, d1, k0, k1, is_key, tap = plan.decodes[0]
-    if trigger[0] >= 0 and x[int(trigger[0])] == trigger[1]:
+    plan.layer_heads, plan.head_decodes = [0, 1], [0, 1]
+    d, layer_ptr = decoders(plan)
+    assert layer_ptr == [0, 1] and len(d.tap) == 1 and d.tap[0] == tap
+    if seen < tap:
         return None
-    at = _decode(np.asarray(x, np.float32), past, seen, tap, np.asarray(plan.decode_dim, np.int32),
-                 np.asarray(plan.decode_high, np.float32), d0, d1, np.asarray(plan.decode_key, np.int64), k0, k1)
-    return None if at < 0 else plan.decode_row[at]
+    key = _pattern(np.asarray(x, np.float32), past[None], 0, seen, tap, d.bit, d.high, d.ptr[0], d.ptr[1])
+    at = _place(d.keys, d.first[0], d.last[0], key)
+    hits = [] if at < 0 else d.hits[d.hit_ptr[at]:d.hit_ptr[at + 1]].tolist()
+    assert all((h, k) == (0, is_key) for h, _, k in hits) and len(hits) <= 1
+    if trigger[0] >= 0 and x[int(trigger[0])] == trigger[1]:
+        assert not hits
+    return hits[0][1] if hits else None
 
 
 @pytest.mark.parametrize("tap", [0, 1])
@@ -123,3 +132,39 @@ def test_a_plan_holds_every_unit_and_row_once(machine):
         used = set(w.layers[i - 1].qkv.rows)
         rows += sum(base + h * n + r in used for base in (0, kd) for r in range(n - 2))
     assert len(plan.row_number) + len(plan.decode_row) == rows and len(plan.decode_row) > rows / 2
+
+
+def test_heads_addressed_by_the_same_bits_share_a_decoder():
+    plan, ok, _, numbers, _, _ = conjunctions([0, 3, 5, 6], 3)
+    low, high = np.zeros(3), np.ones(3)
+    again = [Row([0, 1, 2], [1.0 if p >> d & 1 else -1.0 for d in range(3)], 1.0 - bin(p).count("1")) for p in (1, 3, 7)]
+    first = len(plan.decodes)
+    assert ok and add_decode(plan, [40, 41, 42], again, [0] * 3, 1, low, high)
+    plan.layer_heads, plan.head_decodes = [0, 2], [0, first, len(plan.decodes)]
+    d, layer_ptr = decoders(plan)
+    assert layer_ptr == [0, 1] and d.keys.tolist() == [0, 1, 3, 5, 6, 7]
+    hits = {int(k): d.hits[a:b].tolist() for k, a, b in zip(d.keys, d.hit_ptr, d.hit_ptr[1:])}
+    assert hits[3] == [[0, numbers[1], 0], [1, 41, 1]] and hits[1] == [[1, 40, 1]] and hits[6] == [[0, numbers[3], 0]]
+
+
+def test_triggers_as_comparisons():
+    rows = [(*ALWAYS, *ALWAYS, 0, 1), (2, 1.0, -1, 0.0, *ALWAYS, 1, 2), (2, 1.0, 3, 0.0, 4, -1.0, -1, 0.0, 2, 3)]
+    found = groups(rows, 2, 2)
+    on = np.zeros(3, bool)
+    for x in itertools.product((-1.0, 0.0, 1.0), repeat=5):
+        _awake(np.asarray(x, np.float32), found.dims, found.offs, 0, 3, on)
+        assert on.tolist() == [True, x[2] != 1, not ((x[2] == 1 and x[3] == 0) or x[4] == -1)]
+    assert found.span.tolist() == [[0, 1], [1, 2], [2, 3]]
+
+
+@pytest.mark.parametrize("machine", [SMALL, GROUPED], ids=lambda m: m.name)
+def test_pairs_of_triggers_hold_a_unit_at_zero(machine):
+    w = weights(machine)
+    plan = build_plan(machine, w.layers, w.constants)
+    assert [s[-2] for s in plan.unit_pairs] == [0, *(s[-1] for s in plan.unit_pairs[:-1])] and plan.unit_pairs[-1][-1] == len(plan.tap)
+    for layer, (k0, k1) in zip(w.layers, zip(plan.layer_pairs, plan.layer_pairs[1:])):
+        for *pair, first, last in plan.unit_pairs[k0:k1]:
+            for trigger in (tuple(pair[:4]), tuple(pair[4:])):
+                for u in range(first, last):
+                    forms = [Row(c.idx[c.ptr[u]:c.ptr[u + 1]], c.val[c.ptr[u]:c.ptr[u + 1]], c.bias[u]) for c in (plan.f, plan.g)]
+                    assert trigger == ALWAYS or any(trigger in triggers(f, layer.low, layer.high) for f in forms)

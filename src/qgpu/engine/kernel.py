@@ -1,14 +1,16 @@
-"""The sparse engine's inner loop: one token through every layer of a plan."""
+"""The sparse engine's inner loop: one token through every layer of the tables."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-OPTIONS = dict(cache=True, fastmath=False, nogil=True)
+OPTIONS = dict(cache=True, fastmath=False, nogil=True, error_model="numpy")
+MOST_READS = 16
+"""Rows of one head that a token may read at once; a read of more than 12 is not exact, and the compiler makes none."""
 
 
-@njit(inline="always")
+@njit(**OPTIONS)
 def _form(x, ptr, idx, val, bias, r):
     acc = bias[r]
     for p in range(ptr[r], ptr[r + 1]):
@@ -16,70 +18,88 @@ def _form(x, ptr, idx, val, bias, r):
     return acc
 
 
-@njit(inline="always")
-def _off(x, dims, offs, k):
-    """Whether group k's trigger (one dim, or two) sits at its off values."""
-    d, e = dims[k, 0], dims[k, 1]
-    return d >= 0 and x[d] == offs[k, 0] and (e < 0 or x[e] == offs[k, 1])
-
-
-@njit(inline="always")
-def _looking_back(x, past, seen, t, ptr, idx, val, bias, r):
-    """A row's value t tokens ago (0 before the stream's first token). past: (3, D), ring by position."""
-    if t == 0:
-        return _form(x, ptr, idx, val, bias, r)
+@njit(**OPTIONS)
+def _looking_back(history, slot, seen, t, ptr, idx, val, bias, r):
+    """A row's value t tokens ago, 0 before the stream's first token."""
     if seen < t:
         return np.float32(0)
-    return _form(past[(seen - t) % 3], ptr, idx, val, bias, r)
+    past = (seen - t) % 3
+    acc = bias[r]
+    for p in range(ptr[r], ptr[r + 1]):
+        acc += val[p] * history[slot, past, idx[p]]
+    return acc
 
 
 @njit(**OPTIONS)
-def _decode(x, past, seen, tap, bit_dim, bit_high, d0, d1, keys, k0, k1):
-    """Place in keys[k0:k1] (sorted) of the pattern that dims d0..d1 spell (as they were `tap` tokens ago), or -1."""
-    if seen < tap:
-        return -1
-    if tap:
-        x = past[(seen - tap) % 3]
+def _awake(x, dims, offs, g0, g1, on):
+    """on[k - g0] = whether group k's triggers leave it something to do. No branches: four loads and compares a group."""
+    for k in range(g0, g1):
+        first = (x[dims[0, k]] == offs[0, k]) & (x[dims[1, k]] == offs[1, k])
+        second = (x[dims[2, k]] == offs[2, k]) & (x[dims[3, k]] == offs[3, k])
+        on[k - g0] = not (first | second)
+
+
+@njit(**OPTIONS)
+def _at_rest(x, dims, offs, k):
+    """Whether group k, which has one trigger, has nothing to do."""
+    return (x[dims[0, k]] == offs[0, k]) & (x[dims[1, k]] == offs[1, k])
+
+
+@njit(**OPTIONS)
+def _pattern(x, history, slot, seen, t, bit, high, d0, d1):
+    """The number that dims bit[d0:d1] spell t tokens ago, lowest first."""
     key = np.int64(0)
-    for d in range(d0, d1):
-        if x[bit_dim[d]] == bit_high[d]:
-            key |= np.int64(1) << (d - d0)
-    lo, hi = k0, k1
+    if t == 0:
+        for d in range(d0, d1):
+            key |= np.int64(x[bit[d]] == high[d]) << np.int64(d - d0)
+    else:
+        past = (seen - t) % 3
+        for d in range(d0, d1):
+            key |= np.int64(history[slot, past, bit[d]] == high[d]) << np.int64(d - d0)
+    return key
+
+
+@njit(**OPTIONS)
+def _place(keys, lo, hi, key):
+    """Where key is in keys[lo:hi] (sorted), or -1."""
+    end = hi
     while lo < hi:
         mid = (lo + hi) >> 1
         if keys[mid] < key:
             lo = mid + 1
         else:
             hi = mid
-    return lo if lo < k1 and keys[lo] == key else -1
+    return lo if lo < end and keys[lo] == key else -1
 
 
-@njit(inline="always")
-def _units(x, delta, n_delta, groups, g0, g1, past, seen, f, g, out, tap):
-    """Add every unit of groups g0..g1. x: (D,) layer input. Contributions go to delta as (dim, amount). Returns count."""
-    fp, fi, fv, fb = f
-    gp, gi, gv, gb = g
-    op, oi, ov, _ = out
-    dims, offs, span = groups
+@njit(**OPTIONS)
+def _units(x, at, amount, on, history, seen, g0, g1, slot, dims, offs, span, f_ptr, f_idx, f_val, f_bias, g_ptr, g_idx, g_val, g_bias,
+           out_ptr, out_idx, out_val, tap):
+    """A layer's units, in groups g0..g1. What they add goes to at, amount. Returns how much."""
+    _awake(x, dims, offs, g0, g1, on)
+    n = 0
     for k in range(g0, g1):
-        if _off(x, dims, offs, k):
+        if not on[k - g0]:
             continue
         for u in range(span[k, 0], span[k, 1]):
-            a = _looking_back(x, past, seen, tap[u], fp, fi, fv, fb, u)
+            if tap[u]:
+                a = _looking_back(history, slot, seen, tap[u], f_ptr, f_idx, f_val, f_bias, u)
+            else:
+                a = _form(x, f_ptr, f_idx, f_val, f_bias, u)
             if a <= 0:
                 continue
-            b = _form(x, gp, gi, gv, gb, u)
+            b = _form(x, g_ptr, g_idx, g_val, g_bias, u)
             if b <= 0:
                 continue
             h = a * b
-            for p in range(op[u], op[u + 1]):
-                delta[n_delta, 0] = oi[p]
-                delta[n_delta, 1] = h * ov[p]
-                n_delta += 1
-    return n_delta
+            for p in range(out_ptr[u], out_ptr[u + 1]):
+                at[n] = out_idx[p]
+                amount[n] = h * out_val[p]
+                n += 1
+    return n
 
 
-@njit(inline="always")
+@njit(**OPTIONS)
 def _round_bf16(v):
     """Nearest bf16, ties to even, of a finite float32 given as a one-element view."""
     bits = v.view(np.uint32)
@@ -87,117 +107,148 @@ def _round_bf16(v):
     bits[0] = (b + np.uint32(0x7FFF) + ((b >> np.uint32(16)) & np.uint32(1))) & np.uint32(0xFFFF0000)
 
 
-@njit(inline="always")
-def _memory(x, delta, n_delta, h, state, past, seen, reads, one, parts):
-    """One memory head: halve, write the addressed row, read the queried rows through the gates. state: (rows, dims)."""
-    (row_groups, head_groups, decode, row, row_number, halves, halve, head_values, value, value_dim, value_tap, const, gate_groups,
-     head_gates, gate, gate_dim, gate_out) = parts
-    rp, ri, rv, rb = row
-    vp, vi, vv, vb = value
-    gp, gi, gv, gb = gate
-    op, oi, ov, _ = gate_out
-    if halves[h]:
-        hold = _form(x, halve[0], halve[1], halve[2], halve[3], h)      # a: 0 halves, -40 keeps
-        factor = np.float32(np.exp(-np.float32(np.log1p(np.exp(hold)))))
-        if factor != 1:
-            for r in range(state.shape[0]):
-                for j in range(state.shape[1]):
-                    state[r, j] *= factor
-    n_reads = 0
-    written = -1
-    dims, offs, span = row_groups
-    for k in range(head_groups[h], head_groups[h + 1]):
-        if _off(x, dims, offs, k):
+@njit(**OPTIONS)
+def _hit(written, reads, n_reads, h, row, is_key):
+    """Head h (of its layer) has its row addressed, to be written or read."""
+    if is_key:
+        written[h] = row
+    elif n_reads[h] < MOST_READS:
+        reads[h, n_reads[h]] = row
+        n_reads[h] += 1
+
+
+@njit(**OPTIONS)
+def _decoded(x, history, seen, written, reads, n_reads, k0, k1, h0, slot, ptr, bit, high, taps, first, last, keys, hit_ptr, hits):
+    """Rows that decoders k0..k1 address."""
+    for k in range(k0, k1):
+        if seen < taps[k]:
+            continue
+        key = _pattern(x, history, slot, seen, taps[k], bit, high, ptr[k], ptr[k + 1])
+        found = _place(keys, first[k], last[k], key)
+        if found >= 0:
+            for p in range(hit_ptr[found], hit_ptr[found + 1]):
+                _hit(written, reads, n_reads, hits[p, 0] - h0, hits[p, 1], hits[p, 2])
+
+
+@njit(**OPTIONS)
+def _matched(x, history, seen, written, reads, n_reads, g0, g1, h0, slot, dims, offs, span, ptr, idx, val, bias, number):
+    """Rows of row groups g0..g1 whose forms are positive."""
+    for k in range(g0, g1):
+        if _at_rest(x, dims, offs, k):
             continue
         for r in range(span[k, 0], span[k, 1]):
-            if _looking_back(x, past, seen, span[k, 3], rp, ri, rv, rb, r) > 0:
-                if span[k, 2]:
-                    written = row_number[r]
-                elif n_reads < reads.shape[0]:
-                    reads[n_reads] = row_number[r]
-                    n_reads += 1
-    dims, offs, span, head_decodes, bit_dim, bit_high, keys, key_row = decode
-    for k in range(head_decodes[h], head_decodes[h + 1]):
-        if _off(x, dims, offs, k):
-            continue
-        found = _decode(x, past, seen, span[k, 5], bit_dim, bit_high, span[k, 0], span[k, 1], keys, span[k, 2], span[k, 3])
-        if found >= 0:
-            if span[k, 4]:
-                written = key_row[found]
-            elif n_reads < reads.shape[0]:
-                reads[n_reads] = key_row[found]
-                n_reads += 1
-    if written >= 0:
-        for j in range(2):
-            state[written, j] = max(np.float32(0), _form(x, const[0], const[1], const[2], const[3], h))
-        for v in range(head_values[h], head_values[h + 1]):
-            a = _looking_back(x, past, seen, value_tap[v], vp, vi, vv, vb, v)
-            state[written, value_dim[v]] = max(a, np.float32(0))
-    if n_reads == 0:
-        return n_delta
+            if span[k, 3]:
+                a = _looking_back(history, slot, seen, span[k, 3], ptr, idx, val, bias, r)
+            else:
+                a = _form(x, ptr, idx, val, bias, r)
+            if a > 0:
+                _hit(written, reads, n_reads, span[k, 4] - h0, number[r], span[k, 2])
+
+
+@njit(**OPTIONS)
+def _halve(states, h, hold):
+    """A head that counts: every row times one half where hold is 0, kept where it is -40."""
+    factor = np.float32(np.exp(-np.float32(np.log1p(np.exp(hold)))))
+    if factor != 1:
+        for r in range(states.shape[1]):
+            for j in range(states.shape[2]):
+                states[h, r, j] *= factor
+
+
+@njit(**OPTIONS)
+def _write(x, history, seen, slot, states, h, row, constant, v0, v1, ptr, idx, val, bias, dim, tap):
+    """Row `row` of head h becomes the values v0..v1 of this token, behind the head's constants."""
+    states[h, row, 0] = max(np.float32(0), constant)
+    states[h, row, 1] = max(np.float32(0), constant)
+    for v in range(v0, v1):
+        if tap[v]:
+            a = _looking_back(history, slot, seen, tap[v], ptr, idx, val, bias, v)
+        else:
+            a = _form(x, ptr, idx, val, bias, v)
+        states[h, row, dim[v]] = max(a, np.float32(0))
+
+
+@njit(**OPTIONS)
+def _read(x, at, amount, n, one, states, h, reads, place, n_rows, g0, g1, dims, offs, span, ptr, idx, val, bias, dim,
+          out_ptr, out_idx, out_val):
+    """The sum of the rows reads[place, :n_rows] of head h through the gates of groups g0..g1. Returns the new count."""
     unit = np.float32(0)
-    for r in range(n_reads):
-        unit += state[reads[r], 0]
+    for r in range(n_rows):
+        unit += states[h, reads[place, r], 0]
     if unit == 0:
-        return n_delta
-    dims, offs, span = gate_groups
-    for k in range(head_gates[h], head_gates[h + 1]):
-        if _off(x, dims, offs, k):
+        return n
+    for k in range(g0, g1):
+        if _at_rest(x, dims, offs, k):
             continue
         for q in range(span[k, 0], span[k, 1]):
             got = np.float32(0)
-            for r in range(n_reads):
-                got += state[reads[r], gate_dim[q]]
+            for r in range(n_rows):
+                got += states[h, reads[place, r], dim[q]]
             if got == 0:
                 continue
-            b = _form(x, gp, gi, gv, gb, q)
+            b = _form(x, ptr, idx, val, bias, q)
             if b <= 0:
                 continue
             one[0] = got
             _round_bf16(one)
-            for p in range(op[q], op[q + 1]):
-                delta[n_delta, 0] = oi[p]
-                delta[n_delta, 1] = one[0] * b * ov[p]
-                n_delta += 1
-    return n_delta
+            for p in range(out_ptr[q], out_ptr[q + 1]):
+                at[n] = out_idx[p]
+                amount[n] = one[0] * b * out_val[p]
+                n += 1
+    return n
 
 
 @njit(**OPTIONS)
-def step(x, delta, history, history_slot, kept, seen, states, unit_part, memory_part, layer_units, layer_heads):
-    """One token through all layers, in place.
+def step(x, room, history, seen, states, layers, tables):
+    """One token through the layers, in place.
 
     x: (D,) float32, the embedding on entry and the last layer's output on return (constant dims are not touched).
-    history: (slots, 3, D) layer inputs of the last three tokens, ring by position, for layers that look back;
-    history_slot: (layers,) or -1; kept = (ptr, dims): dims that slot s needs are dims[ptr[s]:ptr[s+1]].
-    seen: tokens before this one. states: (memory heads, rows, dims).
+    room: scratch, see `tables.room`. history: (slots, 3, D) inputs of the last three tokens, ring by position, of layers that look
+    back. seen: tokens before this one. states: (memory heads, rows, dims). layers: rows of tables.layers.
     """
-    groups, f, g, out, tap = unit_part
-    reads, one = np.empty(16, np.int64), np.empty(1, np.float32)
-    kept_ptr, kept_dims = kept
-    for layer in range(layer_units.shape[0] - 1):
-        slot = history_slot[layer]
-        past = history[max(slot, 0)]
-        n = _units(x, delta, 0, groups, layer_units[layer], layer_units[layer + 1], past, seen, f, g, out, tap)
-        for h in range(layer_heads[layer], layer_heads[layer + 1]):
-            n = _memory(x, delta, n, h, states[h], past, seen, reads, one, memory_part)
+    at, amount, on, written, n_reads, reads, one = room
+    (u_dims, u_offs, u_span), (f_ptr, f_idx, f_val, f_bias), (g_ptr, g_idx, g_val, g_bias), (o_ptr, o_idx, o_val, _), u_tap = tables.units
+    ((d_ptr, d_bit, d_high, d_tap, d_first, d_last, d_keys, d_hit_ptr, d_hits), (r_dims, r_offs, r_span), (r_ptr, r_idx, r_val, r_bias),
+     number, halves, (a_ptr, a_idx, a_val, a_bias), head_values, (v_ptr, v_idx, v_val, v_bias), v_dim, v_tap,
+     (c_ptr, c_idx, c_val, c_bias), head_gates, (q_dims, q_offs, q_span), (q_ptr, q_idx, q_val, q_bias), q_dim,
+     (w_ptr, w_idx, w_val, _)) = tables.heads
+    kept_ptr, kept_dims = tables.kept_ptr, tables.kept_dims
+    for i in range(layers.shape[0]):
+        h0, h1, slot = layers[i, 6], layers[i, 7], layers[i, 8]
+        n = _units(x, at, amount, on, history, seen, layers[i, 0], layers[i, 1], slot, u_dims, u_offs, u_span,
+                   f_ptr, f_idx, f_val, f_bias, g_ptr, g_idx, g_val, g_bias, o_ptr, o_idx, o_val, u_tap)
+        for h in range(h1 - h0):
+            written[h], n_reads[h] = -1, 0
+        _decoded(x, history, seen, written, reads, n_reads, layers[i, 2], layers[i, 3], h0, slot, d_ptr, d_bit, d_high, d_tap,
+                 d_first, d_last, d_keys, d_hit_ptr, d_hits)
+        _matched(x, history, seen, written, reads, n_reads, layers[i, 4], layers[i, 5], h0, slot, r_dims, r_offs, r_span,
+                 r_ptr, r_idx, r_val, r_bias, number)
+        for h in range(h0, h1):
+            if halves[h]:
+                _halve(states, h, _form(x, a_ptr, a_idx, a_val, a_bias, h))
+            if written[h - h0] >= 0:
+                _write(x, history, seen, slot, states, h, written[h - h0], _form(x, c_ptr, c_idx, c_val, c_bias, h),
+                       head_values[h], head_values[h + 1], v_ptr, v_idx, v_val, v_bias, v_dim, v_tap)
+            if n_reads[h - h0]:
+                n = _read(x, at, amount, n, one, states, h, reads, h - h0, n_reads[h - h0], head_gates[h], head_gates[h + 1],
+                          q_dims, q_offs, q_span, q_ptr, q_idx, q_val, q_bias, q_dim, w_ptr, w_idx, w_val)
         if slot >= 0:
-            now = past[seen % 3]
+            now = seen % 3
             for p in range(kept_ptr[slot], kept_ptr[slot + 1]):
-                now[kept_dims[p]] = x[kept_dims[p]]
+                history[slot, now, kept_dims[p]] = x[kept_dims[p]]
         for k in range(n):
-            x[int(delta[k, 0])] += delta[k, 1]
+            x[at[k]] += amount[k]
 
 
 @njit(**OPTIONS)
-def run(ids, embedding, code_dims, keys, key_ids, x, delta, history, history_slot, kept, seen, states,
-        unit_part, memory_part, layer_units, layer_heads):
+def run(ids, embedding, code_dims, keys, key_ids, x, room, history, seen, states, layers, tables):
     """Feed ids one after another; after the last, return the id whose code the output carries, or -1 if none does.
 
-    embedding: (vocabulary, D) float32. keys: sorted codes as integers, key_ids: their token ids.
+    embedding: (vocabulary, D) float32. keys: sorted codes as integers, key_ids: their token ids. The rest as for `step`.
     """
     for i in range(ids.shape[0]):
         x[:] = embedding[ids[i]]
-        step(x, delta, history, history_slot, kept, seen + i, states, unit_part, memory_part, layer_units, layer_heads)
+        step(x, room, history, seen + i, states, layers, tables)
     key = np.int64(0)
     for k in range(code_dims.shape[0]):
         if x[code_dims[k]] > 0:

@@ -97,7 +97,9 @@ class Plan:
     """Flat arrays over all layers; see `kernel.step` for how they are read."""
 
     unit_groups: list = field(default_factory=list)     # (trigger, first unit, last unit)
+    unit_pairs: list = field(default_factory=list)      # (trigger, another of the other factor, first unit, last unit)
     layer_units: list = field(default_factory=lambda: [0])
+    layer_pairs: list = field(default_factory=lambda: [0])
     f: Csr = field(default_factory=Csr)
     g: Csr = field(default_factory=Csr)
     tap: list[int] = field(default_factory=list)
@@ -161,17 +163,23 @@ def add_layer(plan: Plan, m: Machine, layer: CompiledLayer, number: int, constan
         else:
             add_memory(plan, m, layer, h, number, qkv, z, a, out, tap_of)
     plan.layer_heads.append(len(plan.where))
-    candidates = [([] if tap else triggers(f, low, high)) + triggers(g, low, high) for f, g, _, tap in units]
-    for trigger, members in sorted(group_by_trigger(candidates).items()):
+    of_f = [[] if tap else triggers(f, low, high) for f, _, _, tap in units]
+    of_g = [triggers(g, low, high) for _, g, _, _ in units]
+    for trigger, members in sorted(group_by_trigger([a + b for a, b in zip(of_f, of_g)]).items()):
         first = len(plan.tap)
-        for i in members:
-            f, g, o, tap = units[i]
-            plan.f.add(f)
-            plan.g.add(g)
-            plan.out.add(o)
-            plan.tap.append(tap)
+        others = group_by_trigger([of_g[i] if trigger in of_f[i] else of_f[i] for i in members])
+        for other, places in sorted(others.items()):
+            start = len(plan.tap)
+            for i in places:
+                f, g, o, tap = units[members[i]]
+                plan.f.add(f)
+                plan.g.add(g)
+                plan.out.add(o)
+                plan.tap.append(tap)
+            plan.unit_pairs.append((*trigger, *other, start, len(plan.tap)))
         plan.unit_groups.append((*trigger, first, len(plan.tap)))
     plan.layer_units.append(len(plan.unit_groups))
+    plan.layer_pairs.append(len(plan.unit_pairs))
 
 
 def add_memory(plan, m, layer, h, number, qkv, z, a, out, tap_of) -> None:
@@ -265,3 +273,9 @@ def build_plan(m: Machine, layers: list[CompiledLayer], constants: list[int]) ->
     for number, layer in enumerate(layers, 1):
         add_layer(plan, m, layer, number, constants)
     return plan
+
+
+def groups(rows: list, width: int):
+    """(trigger dims (n, 2) int32, their off values (n, 2) float32, spans (n, width) int32) of a plan's group table."""
+    table = np.asarray(rows, np.float64).reshape(-1, 4 + width)
+    return table[:, [0, 2]].astype(np.int32), table[:, [1, 3]].astype(np.float32), table[:, 4:].astype(np.int32)

@@ -69,6 +69,29 @@ def shared_gates(plan: Plan) -> tuple[Csr, list[int], list[tuple[int, int, int]]
     return forms, form_ptr, runs, run_ptr
 
 
+def value_sets(plan: Plan) -> list[int]:
+    """By head: a number that heads of a layer share if they store the same values, as copies of registers and memory do."""
+    out = []
+    for a, b in zip(plan.layer_heads, plan.layer_heads[1:]):
+        known: dict[tuple, int] = {}
+        for h in range(a, b):
+            spans = [slice(plan.value.ptr[v], plan.value.ptr[v + 1]) for v in range(plan.head_values[h], plan.head_values[h + 1])]
+            values = slice(plan.head_values[h], plan.head_values[h + 1])
+            forms = tuple((*plan.value.idx[s], *plan.value.val[s]) for s in spans)
+            out.append(known.setdefault((forms, *plan.value.bias[values], *plan.value_tap[values]), h))
+    return out
+
+
+def most_rows(plan: Plan) -> list[int]:
+    """By head: how many rows may hold anything, from the first on."""
+    out = []
+    for h in range(len(plan.where)):
+        rows = [r for g in plan.row_groups[plan.head_groups[h]:plan.head_groups[h + 1]] if g[6] for r in plan.row_number[g[4]:g[5]]]
+        rows += [r for g in plan.decodes[plan.head_decodes[h]:plan.head_decodes[h + 1]] if g[8] for r in plan.decode_row[g[6]:g[7]]]
+        out.append(max(rows, default=-1) + 1)
+    return out
+
+
 class PrefillEngine:
     """One token stream on the compiled layers, read many positions at a time."""
 
@@ -89,8 +112,8 @@ class PrefillEngine:
             (groups(plan.row_groups, 4), ints(plan.head_groups), plan.row.arrays(), ints(plan.row_number)),
             (groups(plan.decodes, 6), ints(plan.head_decodes), ints(plan.decode_dim), np.asarray(plan.decode_high, np.float32),
              np.asarray(plan.decode_key, np.int64), ints(plan.decode_row)),
-            (ints(plan.head_halves), plan.halve.arrays()),
-            (ints(plan.head_values), plan.value.arrays(), ints(plan.value_dim), ints(plan.value_tap), plan.const.arrays()),
+            (ints(plan.head_halves), plan.halve.arrays(), ints(most_rows(plan))),
+            (ints(plan.head_values), ints(value_sets(plan)), plan.value.arrays(), ints(plan.value_dim), ints(plan.value_tap), plan.const.arrays()),
             (ints(form_ptr), forms.arrays(), ints(runs).reshape(-1, 3), ints(run_ptr), ints(plan.gate_dim), gate_ptr, gate_at, gate_weight))
         self._layer_units, self._layer_heads = ints(plan.layer_units), ints(plan.layer_heads)
         self._most_forms = max(1, int(np.diff(form_ptr).max(initial=0)))

@@ -101,10 +101,10 @@ def _units(x, n, added, seen, units, g0, g1, on, fs, gs):
             continue
         for u in range(span[k, 0], span[k, 1]):
             _over(x, n, tap[u], seen, fp, fi, fv, fb, u, fs)
-            some = False
+            some = 0
             for t in range(n):
-                some |= fs[t] > 0
-            if not some:
+                some += fs[t] > 0
+            if some == 0:
                 continue
             _over(x, n, 0, seen, gp, gi, gv, gb, u, gs)
             for t in range(n):
@@ -148,9 +148,9 @@ def _addresses(x, n, seen, h, rows, decodes, on, fs, keys, written, reads, n_rea
         tap = span[k, 5]
         keys[:n] = 0
         for d in range(span[k, 0], span[k, 1]):
-            bits, high, bit = x[bit_dim[d]], bit_high[d], np.int64(1) << (d - span[k, 0])
+            bits, high, bit = x[bit_dim[d]], bit_high[d], np.int32(1 << (d - span[k, 0]))
             for t in range(n):
-                keys[t] |= bit if bits[PAST - tap + t] == high else np.int64(0)
+                keys[t] |= bit if bits[PAST - tap + t] == high else np.int32(0)
         for t in range(max(0, tap - seen), n):
             if not on[t]:
                 continue
@@ -170,9 +170,12 @@ def _addresses(x, n, seen, h, rows, decodes, on, fs, keys, written, reads, n_rea
 
 
 @njit(**OPTIONS)
-def _head(x, n, added, seen, h, state, memory, on, fs, keys, written, reads, n_reads, gate, data):
-    """Memory head h at each of n tokens, in order. state: (rows, dims)."""
-    rows, decodes, (halves, halve), (head_values, value, value_dim, value_tap, const), gates = memory
+def _head(x, n, added, seen, h, state, memory, on, fs, keys, written, reads, n_reads, gate, data, held):
+    """Memory head h at each of n tokens, in order. state: (rows, dims).
+
+    held: the set of values whose forms are in data (values, n) already, or -1. Returns what it is now.
+    """
+    rows, decodes, (halves, halve, most_rows), (head_values, value_set, value, value_dim, value_tap, const), gates = memory
     _addresses(x, n, seen, h, rows, decodes, on, fs, keys, written, reads, n_reads)
     (vp, vi, vv, vb), (cp, ci, cv, cb), (hp, hi, hv, hb) = value, const, halve
     form_ptr, (gp, gi, gv, gb), runs, run_ptr, gate_dim, op, oi, ov = gates
@@ -183,7 +186,8 @@ def _head(x, n, added, seen, h, state, memory, on, fs, keys, written, reads, n_r
     for t in range(n):
         writes += written[t] >= 0
     v0, m = head_values[h], head_values[h + 1] - head_values[h]
-    if writes:
+    if writes and held != value_set[h]:
+        held = value_set[h]
         for v in range(m):
             _over(x, n, value_tap[v0 + v], seen, vp, vi, vv, vb, v0 + v, data[v])
     one = np.empty(1, np.float32)
@@ -192,7 +196,9 @@ def _head(x, n, added, seen, h, state, memory, on, fs, keys, written, reads, n_r
             hold = _at(x, PAST + t, hp, hi, hv, hb, h)                   # a: 0 halves, -40 keeps
             factor = np.float32(np.exp(-np.float32(np.log1p(np.exp(hold)))))
             if factor != 1:
-                state *= factor
+                for r in range(most_rows[h]):
+                    for j in range(state.shape[1]):
+                        state[r, j] *= factor
         w = written[t]
         if w >= 0:
             for j in range(2):
@@ -218,6 +224,7 @@ def _head(x, n, added, seen, h, state, memory, on, fs, keys, written, reads, n_r
                 _round_bf16(one)
                 for p in range(op[q], op[q + 1]):
                     added[oi[p], t] += one[0] * b * ov[p]
+    return held
 
 
 @njit(**OPTIONS)
@@ -228,7 +235,7 @@ def piece(x, n, added, seen, states, history, back, touched, units, memory, laye
     rows, dims). back = (ptr, dims): what a layer looks back at; history: (those dims, 3), oldest first. touched = (ptr, dims).
     """
     on, written, n_reads = np.empty(n, np.uint8), np.empty(n, np.int32), np.empty(n, np.int32)
-    fs, gs, keys = np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n, np.int64)
+    fs, gs, keys = np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n, np.int32)
     reads, gate = np.empty((n, MOST_READS), np.int32), np.empty((most_forms, n), np.float32)
     data = np.empty((states.shape[2], n), np.float32)
     back_ptr, back_dims = back
@@ -245,8 +252,9 @@ def piece(x, n, added, seen, states, history, back, touched, units, memory, laye
             for t in range(n):
                 added[i, t] = 0
         _units(x, n, added, seen, units, layer_units[layer], layer_units[layer + 1], on, fs, gs)
+        held = -1
         for h in range(layer_heads[layer], layer_heads[layer + 1]):
-            _head(x, n, added, seen, h, states[h], memory, on, fs, keys, written, reads, n_reads, gate, data)
+            held = _head(x, n, added, seen, h, states[h], memory, on, fs, keys, written, reads, n_reads, gate, data, held)
         for i in range(m):
             row, extra = x[dims[ptr[layer] + i]], added[i]
             for t in range(n):
