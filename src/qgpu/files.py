@@ -1,14 +1,29 @@
-"""Temporary files and folders that move into place when they are complete, with the permissions that any new file has."""
+"""Temporary files and folders that move into place when they are complete, with the permissions that any new file has; where caches lie."""
 
 from __future__ import annotations
 
+import os
 import secrets
+import sys
 from pathlib import Path
 from typing import BinaryIO
 
 
 def _name(folder: Path) -> Path:
     return folder / f".qgpu-{secrets.token_hex(8)}"
+
+
+def cache_folder() -> Path:
+    """`$QGPU_CACHE`, or the platform's cache folder for qgpu. Raises RuntimeError where there is no home folder."""
+    if chosen := os.environ.get("QGPU_CACHE"):
+        return Path(chosen)
+    if xdg := os.environ.get("XDG_CACHE_HOME"):
+        return Path(xdg) / "qgpu"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "qgpu"
+    if os.name == "nt" and (local := os.environ.get("LOCALAPPDATA")):
+        return Path(local) / "qgpu"
+    return Path.home() / ".cache" / "qgpu"
 
 
 def new_file(folder: Path) -> tuple[BinaryIO, Path]:

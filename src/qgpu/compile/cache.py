@@ -7,11 +7,12 @@ import io
 import json
 import os
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from ..files import new_file
+from ..files import cache_folder, new_file
 from ..machine.description import Machine, as_dict
 from .compiler import CircuitWeights, compile_machine
 from .tensors import CompiledLayer, Coo
@@ -19,13 +20,6 @@ from .tensors import CompiledLayer, Coo
 MATRICES = ("qkv", "z", "a", "b", "out")
 FACTS = ("head_kinds", "head_notes", "units", "groups", "peak")
 VECTORS = ("conv", "a_log", "dt_bias", "norm_in", "low", "high")
-
-
-def cache_folder() -> Path:
-    """$QGPU_CACHE, else $XDG_CACHE_HOME/qgpu, else ~/.cache/qgpu."""
-    if own := os.environ.get("QGPU_CACHE"):
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "qgpu"
 
 
 UNRELATED = {"encoding.py", "export.py", "cache.py", "memory_map.py", "placement.py"}
@@ -47,10 +41,10 @@ def compiled_weights(m: Machine) -> CircuitWeights:
     key = hashlib.sha256(json.dumps(as_dict(m), sort_keys=True).encode() + source_digest().encode()).hexdigest()[:24]
     path = cache_folder() / "circuits" / f"{key}.npz"         # no name from a user's file in a path
     try:
-        return read(path, m)
+        return replace(read(path, m), key=key)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError):
         pass
-    weights = compile_machine(m).weights
+    weights = replace(compile_machine(m).weights, key=key)
     try:
         write(path, weights)
     except OSError:

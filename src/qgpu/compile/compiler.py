@@ -18,12 +18,13 @@ from .schedule import Schedule, schedule
 from .signal_map import MapWriter, pack
 from .tensors import RESIDUAL_CONSTANT, CompiledLayer, write_layers
 
+
 @dataclass
 class CircuitWeights:
     """The circuit as numbers alone: what an engine needs and a checkpoint holds.
 
     codes: (vocabulary, code dims) int8, +1 or -1. constants, reserved, code_dims: residual dims. packed_map: the signal map
-    (`signal_map.unpack`); empty where weights were read from a checkpoint.
+    (`signal_map.unpack`); empty where weights were read from a checkpoint. key: what the cache knows them by, or "".
     """
 
     machine: Machine
@@ -33,6 +34,7 @@ class CircuitWeights:
     constants: list[int]
     reserved: list[int]
     packed_map: bytes = b""
+    key: str = ""
 
     def embedding(self) -> np.ndarray:
         """float32 (vocabulary, D): the code on the code dims, 2^20 on the constant dims, 0 elsewhere."""

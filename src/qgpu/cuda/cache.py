@@ -4,23 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from pathlib import Path
 
-from ..files import new_file
-
-
-def cache_dir() -> Path:
-    """`$QGPU_CACHE`, or the platform's cache folder for qgpu."""
-    if chosen := os.environ.get("QGPU_CACHE"):
-        return Path(chosen)
-    if xdg := os.environ.get("XDG_CACHE_HOME"):
-        return Path(xdg) / "qgpu"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "qgpu"
-    if os.name == "nt" and (local := os.environ.get("LOCALAPPDATA")):
-        return Path(local) / "qgpu"
-    return Path.home() / ".cache" / "qgpu"
+from ..files import cache_folder, new_file
 
 
 def key(*parts: str) -> str:
@@ -35,7 +21,7 @@ def key(*parts: str) -> str:
 def load(name: str) -> str | None:
     """The cached text, or None."""
     try:
-        return (cache_dir() / "ptx" / f"{name}.ptx").read_text("utf-8")
+        return (cache_folder() / "ptx" / f"{name}.ptx").read_text("utf-8")
     except (OSError, UnicodeDecodeError, RuntimeError):
         return None
 
@@ -43,7 +29,7 @@ def load(name: str) -> str | None:
 def store(name: str, text: str) -> None:
     """Keep the text, in one atomic step; a cache that cannot be written is no error."""
     try:
-        folder = cache_dir() / "ptx"
+        folder = cache_folder() / "ptx"
         folder.mkdir(parents=True, exist_ok=True)
         out, temporary = new_file(folder)
         try:

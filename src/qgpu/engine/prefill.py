@@ -127,7 +127,7 @@ class PrefillEngine:
         self._keys, self._key_ids = keys[order], order.astype(np.int64)
         self._banks = memory_banks(layer.head_kinds for layer in c.layers)
         self._x = np.zeros((m.hidden, PAST + PIECE), np.float32)
-        self._added = np.zeros((int(np.diff(ptr).max(initial=1)), PIECE), np.float32)
+        self._added = np.zeros(int(np.diff(ptr).max(initial=1)) * (PAST + PIECE), np.float32)
         self.reset()
 
     def reset(self) -> None:
@@ -145,35 +145,42 @@ class PrefillEngine:
 
     def _take(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """One piece through all layers."""
-        n = self._embed(ids)
-        self._layers(n, 0, len(self.weights.layers))
-        self.seen += n
-        now = self._x[self._code_dims, PAST:PAST + n] > 0                              # (codes, n)
+        columns, source = self._embed(ids)
+        self._layers(columns, source, 0, len(self.weights.layers))
+        self.seen += len(ids)
+        now = self._x[self._code_dims][:, columns.astype(np.int64)] > 0                # (codes, n)
         key = (now.astype(np.int64) << np.arange(len(now))[:, None]).sum(0)            # (n,)
         at = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
         return np.where(self._keys[at] == key, self._key_ids[at], -1)
 
-    def _embed(self, ids: NDArray[np.int64]) -> int:
-        """The input of the first layer, in self._x. Returns how many tokens there are."""
+    def _embed(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """The input of the first layer, in self._x. Returns the column (n,) of every token and `source`, see prefill_kernel.piece."""
         n = len(ids)
+        columns = np.empty(n, np.int64)
+        columns[np.argsort(ids, kind="stable")] = np.arange(PAST, PAST + n)
         self._x[:] = 0
         self._x[self.weights.constants, PAST:PAST + n] = RESIDUAL_CONSTANT
-        self._x[self._code_dims, PAST:PAST + n] = self._codes[ids].T
-        return n
+        self._x[self._code_dims[:, None], columns] = self._codes[ids].T
+        source = np.empty((3, PAST + PIECE), np.int64)
+        before = np.concatenate([np.arange(PAST - 3, PAST), columns])                  # (3 + n,): columns of the tokens before, too
+        for tap in (1, 2, 3):
+            source[tap - 1, columns] = np.where(np.arange(self.seen, self.seen + n) < tap, -1, before[3 - tap:3 - tap + n])
+        return columns.astype(np.uint64), source
 
-    def _layers(self, n: int, first: int, last: int) -> None:
-        """Layers first..last-1 (from 0) over the n tokens in self._x."""
-        piece(self._x, n, self._added, self.seen, self._states, self._history, self._back, self._touched, self._units, self._memory,
-              self._layer_units, self._layer_heads, self._most_forms, first, last)
+    def _layers(self, columns: NDArray[np.uint64], source: NDArray[np.int64], first: int, last: int) -> None:
+        """Layers first..last-1 (from 0) over the tokens in self._x."""
+        piece(self._x.reshape(-1), np.uint64(PAST + PIECE), columns - np.uint64(PAST), source, self._added, self._states, self._history, self._back,
+              self._touched, self._units, self._memory, self._layer_units, self._layer_heads, self._most_forms, first, last)
 
     def boundaries(self, ids: Sequence[int]) -> NDArray[np.float32]:
         """Consume at most PIECE ids; the residual stream (layers + 1, n, D) at every layer boundary."""
-        n = self._embed(np.asarray(ids, np.int64))
-        out = [self._x[:, PAST:PAST + n].T.copy()]
+        columns, source = self._embed(np.asarray(ids, np.int64))
+        at = columns.astype(np.int64)
+        out = [self._x[:, at].T.copy()]
         for layer in range(len(self.weights.layers)):
-            self._layers(n, layer, layer + 1)
-            out.append(self._x[:, PAST:PAST + n].T.copy())
-        self.seen += n
+            self._layers(columns, source, layer, layer + 1)
+            out.append(self._x[:, at].T.copy())
+        self.seen += len(ids)
         return np.stack(out)
 
     def read_global(self, words: int) -> list[int]:

@@ -1,7 +1,11 @@
 """The prefill engine's inner loops: a piece of the stream through a range of layers.
 
-The residual stream lies dim by dim, x (D, PAST + n): token t is column PAST + t, and the columns just before it hold what a layer that
-looks back remembers of the tokens before the piece.
+The residual stream lies dim by dim, x (D * width,): a dim's values at the piece's tokens are side by side, from column PAST on, and the
+columns just before hold what a layer that looks back remembers of the three tokens before the piece. Tokens are sorted by
+their id, not by their place in the stream: those that run the same block, and need the same units, are neighbours. `source` says where
+a column's earlier tokens are, `order` in which order memory heads go through the columns.
+
+Indices are unsigned and arrays flat: a signed index is tested, a view is counted, and either costs more here than the arithmetic.
 """
 
 from __future__ import annotations
@@ -10,109 +14,125 @@ import numpy as np
 from numba import njit
 
 OPTIONS = dict(cache=True, fastmath=False, nogil=True, error_model="numpy")
-PAST = 16                          # a whole vector in front keeps every token's column aligned; the last three are used
-FEW = 6                            # a group that so few tokens need is computed token by token
+PAST = 16                          # a whole vector in front keeps the columns aligned; the last three are used
+FEW = 4                            # a group that so few tokens need is computed token by token
 MOST_READS = 16
+ZERO, ONE, TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 
 
 @njit(inline="always")
-def _at(x, column, ptr, idx, val, bias, r):
+def _at(x, width, column, forms, r):
     """Row r's form at one column."""
+    ptr, idx, val, bias = forms
     acc = bias[r]
-    for p in range(ptr[r], ptr[r + 1]):
-        acc += val[p] * x[idx[p], column]
+    for p in range(np.uint64(ptr[r]), np.uint64(ptr[r + ONE])):
+        acc += val[p] * x[np.uint64(idx[p]) * width + column]
     return acc
 
 
 @njit(inline="always")
-def _looking_back(x, t, tap, seen, ptr, idx, val, bias, r):
-    """Row r's form `tap` tokens before token t; 0 before the stream's first token."""
-    if seen + t < tap:
-        return np.float32(0)
-    return _at(x, PAST + t - tap, ptr, idx, val, bias, r)
+def _back(x, width, column, tap, source, forms, r):
+    """Row r's form `tap` tokens before a column's own; 0 before the stream's first token."""
+    if tap == 0:
+        return _at(x, width, column, forms, r)
+    earlier = source[tap - 1, column]
+    return _at(x, width, np.uint64(earlier), forms, r) if earlier >= 0 else np.float32(0)
 
 
 @njit(inline="always")
-def _over(x, n, tap, seen, ptr, idx, val, bias, r, acc):
-    """Row r's form at each of n tokens, as it was `tap` tokens before, into acc. (Inlined: a call costs more than the work.)"""
-    first, p, last = PAST - tap, ptr[r], ptr[r + 1]
-    b = bias[r]
-    if last - p == 1:
-        x0, v0 = x[idx[p]], val[p]
+def _over(x, width, at, n, tap, source, forms, r, acc):
+    """Row r's form at n columns from `at` on, as it was `tap` tokens before, into acc. (Inlined: a call costs more than the work.)"""
+    ptr, idx, val, bias = forms
+    p, last, b = np.uint64(ptr[r]), np.uint64(ptr[r + ONE]), bias[r]
+    if tap:
         for t in range(n):
-            acc[t] = b + v0 * x0[first + t]
-    elif last - p >= 2:
-        x0, x1, v0, v1 = x[idx[p]], x[idx[p + 1]], val[p], val[p + 1]
+            acc[t] = _back(x, width, at + t, tap, source, forms, r)
+    elif last - p >= TWO:
+        i0, v0 = np.uint64(idx[p]) * width + at, val[p]
+        i1, v1 = np.uint64(idx[p + ONE]) * width + at, val[p + ONE]
         for t in range(n):
-            acc[t] = b + v0 * x0[first + t] + v1 * x1[first + t]
+            acc[t] = b + v0 * x[i0 + t] + v1 * x[i1 + t]
+        for q in range(p + TWO, last):
+            i0, v0 = np.uint64(idx[q]) * width + at, val[q]
+            for t in range(n):
+                acc[t] += v0 * x[i0 + t]
+    elif last - p == ONE:
+        i0, v0 = np.uint64(idx[p]) * width + at, val[p]
+        for t in range(n):
+            acc[t] = b + v0 * x[i0 + t]
     else:
         for t in range(n):
             acc[t] = b
-    for q in range(p + 2, last):
-        x0, v0 = x[idx[q]], val[q]
-        for t in range(n):
-            acc[t] += v0 * x0[first + t]
-    for t in range(min(n, tap - seen)):                  # nothing was read before the stream's first token
-        acc[t] = 0
 
 
 @njit(inline="always")
-def _on(x, n, dims, offs, k, on):
-    """Which tokens group k's trigger lets through, into on; how many there are."""
-    d, e = dims[k, 0], dims[k, 1]
-    count = 0
+def _on(x, width, n, groups, k, on):
+    """Which of the n tokens group k's trigger lets through, into on, by column from PAST on; how many there are."""
+    dims, offs, _ = groups
+    d, e, at = dims[k, 0], dims[k, 1], np.uint64(PAST)
+    count = np.int32(0)
     if d < 0:
         for t in range(n):
             on[t] = 1
-        count = n
+        count = np.int32(n)
     elif e < 0:
-        one, a = x[d], offs[k, 0]
+        i, a = np.uint64(d) * width + at, offs[k, 0]
         for t in range(n):
-            on[t] = one[PAST + t] != a
-            count += on[t]
+            on[t] = x[i + t] != a
+        for t in range(n):
+            count += np.int32(on[t])
     else:
-        one, a, two, b = x[d], offs[k, 0], x[e], offs[k, 1]
+        i, a, j, b = np.uint64(d) * width + at, offs[k, 0], np.uint64(e) * width + at, offs[k, 1]
         for t in range(n):
-            on[t] = (one[PAST + t] != a) | (two[PAST + t] != b)
-            count += on[t]
+            on[t] = (x[i + t] != a) | (x[j + t] != b)
+        for t in range(n):
+            count += np.int32(on[t])
     return count
 
 
 @njit(**OPTIONS)
-def _units(x, n, added, seen, units, g0, g1, on, fs, gs):
-    """Every unit of groups g0..g1 at each of n tokens; contributions go to added (places, n)."""
-    (dims, offs, span), (fp, fi, fv, fb), (gp, gi, gv, gb), (op, oi, ov), tap = units
+def _units(x, width, n, added, source, units, g0, g1, on, fs, gs):
+    """Every unit of groups g0..g1 at n columns; contributions go to added (places * width,)."""
+    groups, f, g, (op, oi, ov), tap = units
+    span, past = groups[2], np.uint64(PAST)
     for k in range(g0, g1):
-        count = _on(x, n, dims, offs, k, on)
+        count = _on(x, width, n, groups, k, on)
         if count == 0:
             continue
+        first, last = np.uint64(span[k, 0]), np.uint64(span[k, 1])
         if count <= FEW:
             for t in range(n):
                 if not on[t]:
                     continue
-                for u in range(span[k, 0], span[k, 1]):
-                    a = _looking_back(x, t, tap[u], seen, fp, fi, fv, fb, u)
+                for u in range(first, last):
+                    a = _back(x, width, past + t, tap[u], source, f, u)
                     if a <= 0:
                         continue
-                    b = _at(x, PAST + t, gp, gi, gv, gb, u)
+                    b = _at(x, width, past + t, g, u)
                     if b > 0:
-                        for p in range(op[u], op[u + 1]):
-                            added[oi[p], t] += a * b * ov[p]
+                        for p in range(np.uint64(op[u]), np.uint64(op[u + ONE])):
+                            added[np.uint64(oi[p]) * width + t] += a * b * ov[p]
             continue
-        for u in range(span[k, 0], span[k, 1]):
-            _over(x, n, tap[u], seen, fp, fi, fv, fb, u, fs)
-            some = 0
-            for t in range(n):
-                some += fs[t] > 0
-            if some == 0:
+        start, end = ZERO, n
+        while not on[start]:                                 # columns that need the group lie together, more or less
+            start += ONE
+        while not on[end - ONE]:
+            end -= ONE
+        at, some = past + start, end - start
+        for u in range(first, last):
+            _over(x, width, at, some, tap[u], source, f, u, fs)
+            positive = np.int32(0)
+            for t in range(some):
+                positive += np.int32(fs[t] > 0)
+            if positive == 0:
                 continue
-            _over(x, n, 0, seen, gp, gi, gv, gb, u, gs)
-            for t in range(n):
+            _over(x, width, at, some, 0, source, g, u, gs)
+            for t in range(some):
                 fs[t] = max(fs[t], np.float32(0)) * max(gs[t], np.float32(0))
-            for p in range(op[u], op[u + 1]):
-                row, w = added[oi[p]], ov[p]
-                for t in range(n):
-                    row[t] += fs[t] * w
+            for p in range(np.uint64(op[u]), np.uint64(op[u + ONE])):
+                i, w = np.uint64(oi[p]) * width + start, ov[p]
+                for t in range(some):
+                    added[i + t] += fs[t] * w
 
 
 @njit(inline="always")
@@ -123,65 +143,80 @@ def _round_bf16(one):
     bits[0] = (b + np.uint32(0x7FFF) + ((b >> np.uint32(16)) & np.uint32(1))) & np.uint32(0xFFFF0000)
 
 
+@njit(inline="always")
+def _hit(t, row, is_key, written, reads, n_reads):
+    """The token at column t has a row addressed, to be written or read."""
+    if is_key:
+        written[t] = row
+    elif n_reads[t] < MOST_READS:
+        reads[t, n_reads[t]] = row
+        n_reads[t] += 1
+
+
 @njit(**OPTIONS)
-def _addresses(x, n, seen, h, rows, decodes, on, fs, keys, written, reads, n_reads):
-    """Row that head h writes at each token (or -1), rows that it reads."""
-    written[:n] = -1
-    n_reads[:n] = 0
-    (dims, offs, span), head_groups, (rp, ri, rv, rb), row_number = rows
+def _addresses(x, width, n, source, h, rows, decodes, on, fs, keys, written, reads, n_reads):
+    """Row that head h writes at each column (or -1), rows that it reads."""
+    past = np.uint64(PAST)
+    for t in range(n):
+        written[t] = -1
+        n_reads[t] = 0
+    groups, head_groups, row, row_number = rows
+    span = groups[2]
     for k in range(head_groups[h], head_groups[h + 1]):
-        if _on(x, n, dims, offs, k, on) == 0:
+        if _on(x, width, n, groups, k, on) == 0:
             continue
-        for r in range(span[k, 0], span[k, 1]):
-            _over(x, n, span[k, 3], seen, rp, ri, rv, rb, r, fs)
+        for r in range(np.uint64(span[k, 0]), np.uint64(span[k, 1])):
+            _over(x, width, past, n, span[k, 3], source, row, r, fs)
             for t in range(n):
                 if on[t] and fs[t] > 0:
-                    if span[k, 2]:
-                        written[t] = row_number[r]
-                    elif n_reads[t] < MOST_READS:
-                        reads[t, n_reads[t]] = row_number[r]
-                        n_reads[t] += 1
-    (dims, offs, span), head_decodes, bit_dim, bit_high, patterns, pattern_row = decodes
+                    _hit(t, row_number[r], span[k, 2], written, reads, n_reads)
+    groups, head_decodes, bit_dim, bit_high, patterns, pattern_row = decodes
+    span = groups[2]
     for k in range(head_decodes[h], head_decodes[h + 1]):
-        if _on(x, n, dims, offs, k, on) == 0:
+        if _on(x, width, n, groups, k, on) == 0:
             continue
         tap = span[k, 5]
-        keys[:n] = 0
+        for t in range(n):
+            keys[t] = 0
         for d in range(span[k, 0], span[k, 1]):
-            bits, high, bit = x[bit_dim[d]], bit_high[d], np.int32(1 << (d - span[k, 0]))
-            for t in range(n):
-                keys[t] |= bit if bits[PAST - tap + t] == high else np.int32(0)
-        for t in range(max(0, tap - seen), n):
+            i, high, bit = np.uint64(bit_dim[d]) * width, bit_high[d], np.int32(1 << (d - span[k, 0]))
+            if tap:
+                for t in range(n):
+                    earlier = source[tap - 1, past + t]
+                    if earlier < 0:
+                        on[t] = 0
+                    elif x[i + np.uint64(earlier)] == high:
+                        keys[t] |= bit
+            else:
+                i += past
+                for t in range(n):
+                    keys[t] |= bit if x[i + t] == high else np.int32(0)
+        for t in range(n):
             if not on[t]:
                 continue
-            lo, hi, key = span[k, 2], span[k, 3], keys[t]
-            while lo < hi:
-                mid = (lo + hi) >> 1
-                if patterns[mid] < key:
-                    lo = mid + 1
+            a, b, key = span[k, 2], span[k, 3], keys[t]
+            while a < b:
+                middle = (a + b) >> 1
+                if patterns[middle] < key:
+                    a = middle + 1
                 else:
-                    hi = mid
-            if lo < span[k, 3] and patterns[lo] == key:
-                if span[k, 4]:
-                    written[t] = pattern_row[lo]
-                elif n_reads[t] < MOST_READS:
-                    reads[t, n_reads[t]] = pattern_row[lo]
-                    n_reads[t] += 1
+                    b = middle
+            if a < span[k, 3] and patterns[a] == key:
+                _hit(t, pattern_row[a], span[k, 4], written, reads, n_reads)
 
 
 @njit(**OPTIONS)
-def _head(x, n, added, seen, h, state, memory, on, fs, keys, written, reads, n_reads, gate, data, held):
-    """Memory head h at each of n tokens, in order. state: (rows, dims).
+def _head(x, width, n, added, source, order, h, state, memory, on, fs, keys, written, reads, n_reads, gate, data, held):
+    """Memory head h at each column, in the order of the stream. state: (rows, dims).
 
-    held: the set of values whose forms are in data (values, n) already, or -1. Returns what it is now.
+    held: the set of values whose forms are in data (values, width) already, or -1. Returns what it is now.
     """
     rows, decodes, (halves, halve, most_rows), (head_values, value_set, value, value_dim, value_tap, const), gates = memory
-    _addresses(x, n, seen, h, rows, decodes, on, fs, keys, written, reads, n_reads)
-    (vp, vi, vv, vb), (cp, ci, cv, cb), (hp, hi, hv, hb) = value, const, halve
-    form_ptr, (gp, gi, gv, gb), runs, run_ptr, gate_dim, op, oi, ov = gates
-    first = form_ptr[h]
-    for k in range(first, form_ptr[h + 1]):
-        _over(x, n, 0, seen, gp, gi, gv, gb, k, gate[k - first])
+    _addresses(x, width, n, source, h, rows, decodes, on, fs, keys, written, reads, n_reads)
+    form_ptr, forms, runs, run_ptr, gate_dim, op, oi, ov = gates
+    past, first = np.uint64(PAST), form_ptr[h]
+    for k in range(form_ptr[h], form_ptr[h + 1]):
+        _over(x, width, past, n, 0, source, forms, np.uint64(k), gate[k - first])
     writes = 0
     for t in range(n):
         writes += written[t] >= 0
@@ -189,11 +224,12 @@ def _head(x, n, added, seen, h, state, memory, on, fs, keys, written, reads, n_r
     if writes and held != value_set[h]:
         held = value_set[h]
         for v in range(m):
-            _over(x, n, value_tap[v0 + v], seen, vp, vi, vv, vb, v0 + v, data[v])
+            _over(x, width, past, n, value_tap[v0 + v], source, value, np.uint64(v0 + v), data[v])
     one = np.empty(1, np.float32)
-    for t in range(n):
+    for p in range(order.shape[0]):
+        t = order[p]
         if halves[h]:
-            hold = _at(x, PAST + t, hp, hi, hv, hb, h)                   # a: 0 halves, -40 keeps
+            hold = _at(x, width, past + t, halve, np.uint64(h))                 # a: 0 halves, -40 keeps
             factor = np.float32(np.exp(-np.float32(np.log1p(np.exp(hold)))))
             if factor != 1:
                 for r in range(most_rows[h]):
@@ -202,7 +238,7 @@ def _head(x, n, added, seen, h, state, memory, on, fs, keys, written, reads, n_r
         w = written[t]
         if w >= 0:
             for j in range(2):
-                state[w, j] = max(np.float32(0), _at(x, PAST + t, cp, ci, cv, cb, h))
+                state[w, j] = max(np.float32(0), _at(x, width, past + t, const, np.uint64(h)))
             for v in range(m):
                 state[w, value_dim[v0 + v]] = max(data[v, t], np.float32(0))
         unit = np.float32(0)
@@ -222,40 +258,43 @@ def _head(x, n, added, seen, h, state, memory, on, fs, keys, written, reads, n_r
                     continue
                 one[0] = got
                 _round_bf16(one)
-                for p in range(op[q], op[q + 1]):
-                    added[oi[p], t] += one[0] * b * ov[p]
+                for i in range(op[q], op[q + 1]):
+                    added[np.uint64(oi[i]) * width + t] += one[0] * b * ov[i]
     return held
 
 
 @njit(**OPTIONS)
-def piece(x, n, added, seen, states, history, back, touched, units, memory, layer_units, layer_heads, most_forms, first, last):
-    """n tokens through layers first..last-1, in place.
+def piece(x, width, order, source, added, states, history, back, touched, units, memory, layer_units, layer_heads, most_forms, first, last):
+    """The tokens in x through layers first..last-1, in place.
 
-    x: (D, PAST + PIECE) float32. added: (most dims that a layer adds to, PIECE). seen: tokens before the piece. states: (memory heads,
-    rows, dims). back = (ptr, dims): what a layer looks back at; history: (those dims, 3), oldest first. touched = (ptr, dims).
+    x: (D * width,) float32. order: (n,) uint64, the columns (from PAST on) of the tokens as the stream has them. source: (3, width), column of the
+    token one, two, three before a column's, -1 before the stream's first. added: (most dims that a layer adds to * width,).
+    states: (memory heads, rows, dims). back = (ptr, dims): what a layer looks back at; history: (those dims, 3), oldest first.
+    touched = (ptr, dims): what it adds to.
     """
-    on, written, n_reads = np.empty(n, np.uint8), np.empty(n, np.int32), np.empty(n, np.int32)
-    fs, gs, keys = np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n, np.int32)
-    reads, gate = np.empty((n, MOST_READS), np.int32), np.empty((most_forms, n), np.float32)
-    data = np.empty((states.shape[2], n), np.float32)
+    n, count, past = np.uint64(order.shape[0]), order.shape[0], np.uint64(PAST)
+    on, written, n_reads = np.empty(width, np.uint8), np.empty(width, np.int32), np.empty(width, np.int32)
+    fs, gs, keys = np.empty(width, np.float32), np.empty(width, np.float32), np.empty(width, np.int32)
+    reads, gate = np.empty((width, MOST_READS), np.int32), np.empty((most_forms, width), np.float32)
+    data = np.empty((states.shape[2], width), np.float32)
     back_ptr, back_dims = back
     ptr, dims = touched
     for layer in range(first, last):
         for i in range(back_ptr[layer], back_ptr[layer + 1]):
-            row = x[back_dims[i]]
+            at = np.uint64(back_dims[i]) * width
             for j in range(3):
-                row[PAST - 3 + j] = history[i, j]
+                x[at + np.uint64(PAST - 3 + j)] = history[i, j]
             for j in range(3):
-                history[i, j] = row[PAST + n - 3 + j]
-        m = ptr[layer + 1] - ptr[layer]
-        for i in range(m):
-            for t in range(n):
-                added[i, t] = 0
-        _units(x, n, added, seen, units, layer_units[layer], layer_units[layer + 1], on, fs, gs)
+                history[i, j] = x[at + (past + order[count - 3 + j] if count + j >= 3 else np.uint64(PAST + count - 3 + j))]
+        m = np.uint64(ptr[layer + 1] - ptr[layer])
+        for i in range(m * width):
+            added[i] = 0
+        _units(x, width, n, added, source, units, layer_units[layer], layer_units[layer + 1], on, fs, gs)
         held = -1
         for h in range(layer_heads[layer], layer_heads[layer + 1]):
-            held = _head(x, n, added, seen, h, states[h], memory, on, fs, keys, written, reads, n_reads, gate, data, held)
+            held = _head(x, width, n, added, source, order, h, states[h], memory, on, fs, keys, written, reads, n_reads, gate, data,
+                         held)
         for i in range(m):
-            row, extra = x[dims[ptr[layer] + i]], added[i]
+            at, extra = np.uint64(dims[np.uint64(ptr[layer]) + i]) * width + past, i * width
             for t in range(n):
-                row[PAST + t] += extra[t]
+                x[at + t] += added[extra + t]

@@ -10,14 +10,8 @@ from ..compile.compiler import CircuitWeights
 from ..compile.memory_map import memory_banks, read_words
 from ..errors import FaultError
 from .kernel import run, step
-from .plan import build_plan
-from .tables import Tables, room, tables
-
-
-def tables_of(c: CircuitWeights) -> tuple[Tables, list[tuple[int, int]]]:
-    """The kernel's tables, and (layer from 1, head) of every memory head."""
-    plan = build_plan(c.machine, c.layers, c.constants)
-    return tables(plan, c.layers), plan.where
+from .table_cache import tables_of
+from .tables import room
 
 
 class SparseEngine:

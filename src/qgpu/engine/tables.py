@@ -1,4 +1,4 @@
-"""A plan as the arrays that the sparse kernel reads, and their place on disk.
+"""A plan as the arrays that the sparse kernel reads.
 
 Two things are laid out anew here. Triggers become pairs of comparisons without branches: a group rests if dims a and b both hold their
 off values, or dims c and d both hold theirs. And heads that are addressed by the same bits (the banks and copies of one memory) share
