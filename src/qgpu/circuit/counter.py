@@ -1,9 +1,9 @@
 """Why the one signal that holds a fraction, the front's item counter, is exact.
 
-``count_power`` is read from a row that an EXEC or WARP sets to 1 and every SVAL and MEM halves. So its values are
+``count_power`` is read from a row that an EXEC or NEXT sets to 1 and every SVAL and MEM halves. So its values are
 
-- 128 * 2^-n, n items after an EXEC or WARP; the machine sends at most `most` items before the next EXEC, WARP, END or TRAP;
-- smaller ones (n > `most`) between launches, where the host's own records are counted too; 0 before the first WARP.
+- 128 * 2^-n, n items after an EXEC or NEXT; the machine sends at most `most` items before the next token that is no item;
+- smaller ones (n > `most`) between launches, where the host's own records are counted too; 0 before the first EXEC.
 
 The factor that halves is exp(-softplus(0)), which fp32 has to within a few units of 2^-24, as are the sums over a chunk; the read is
 rounded to bf16, whose neighbours of a power of two are 2^-9 away: what enters the residual stream is the power of two itself.

@@ -193,7 +193,7 @@ class Machine:
             if not ok:
                 raise UsageError(f"machine {self.name!r} cannot be built: {field} = {getattr(self, field)}", why=why)
         rows = self.head_dim - 2
-        need(1 <= self.lanes <= 8 and self.lanes & (self.lanes - 1) == 0, "lanes", "1, 2, 4 or 8 lanes are supported")
+        need(self.lanes in (1, 2, 4), "lanes", "1, 2 or 4 lanes are supported: a shuffle's table of lanes x lanes bits is one immediate")
         need(1 <= self.groups <= 8 and self.groups & (self.groups - 1) == 0, "groups", "1, 2, 4 or 8 groups are supported")
         need(self.warp_size <= 32, "groups", "a warp has at most 32 lanes")
         need(1 <= self.warps <= 8, "warps", "1 to 8 warps are supported")
