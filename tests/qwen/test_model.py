@@ -102,3 +102,11 @@ def test_sampling_follows_the_probabilities_and_the_seed():
 def test_wrong_sampling_options(wrong):
     with pytest.raises(UsageError):
         Sampling(**wrong)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("temperature", [5e-324, 1e-310, 1e-30, 1e300])
+def test_any_temperature_draws_a_token(temperature):
+    logits = np.array([1.0, -3.0, 2.5, 2.0], np.float32)
+    drawn = {Sampler(Sampling(temperature, seed=s), suppress=[1]).choose(logits) for s in range(40)}
+    assert drawn == ({2} if temperature < 1 else {0, 2, 3})

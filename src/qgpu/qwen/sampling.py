@@ -50,8 +50,10 @@ class Sampler:
         scores = self._scores(logits, seen)
         if self.how.temperature == 0:
             return int(scores.argmax())
-        chances = probabilities(scores / self.how.temperature, self.how.top_k, self.how.top_p)
-        return int(np.searchsorted(np.cumsum(chances), self.random.random() * chances.sum(), side="right"))
+        with np.errstate(over="ignore"):                       # a tiny temperature sends all but the best to -inf
+            scores = (scores - scores.max()) / self.how.temperature
+        reached = np.cumsum(probabilities(scores, self.how.top_k, self.how.top_p))
+        return int(np.searchsorted(reached, self.random.random() * reached[-1], side="right"))
 
     def _scores(self, logits: F32, seen: Iterable[int]) -> NDArray[np.float64]:
         scores = logits.astype(np.float64)
