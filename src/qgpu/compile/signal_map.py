@@ -98,6 +98,8 @@ class MapWriter:
         last_write: dict[Signal, int] = {}
         for at, layer in enumerate(heads, 1):
             for op in (op for made in layer for op in (made if isinstance(made, list) else [made])):
+                if isinstance(op, Unit) and op.group == "clear":
+                    continue
                 for s, _ in op.outs if isinstance(op, Unit) else (o for outs in op.outs for o in outs):
                     last_write[s] = at
         n, first = len(heads), self.layout.first_write
@@ -107,9 +109,9 @@ class MapWriter:
             while versions[-1].base is not None:
                 versions.append(versions[-1].base)
             for b in range(begin, n + 1 if end == n else end):
-                s = next(v for v in versions if first.get(v, 0) <= b)
-                written = b >= last_write.get(s, 0) or (s in self.kinds and self.kinds[s] != "integer")
-                lo, hi = (s.lo, s.hi) if written else self.parts.get(s, (min(s.lo, 0), max(s.hi, 0)))
+                s = next(v for v in versions if first.get(v, 0 if v.is_input else n + 1) <= b)
+                complete = b >= last_write.get(s, 0) or (s in self.kinds and self.kinds[s] != "integer")
+                lo, hi = (s.lo, s.hi) if complete else self.parts.get(s, (min(s.lo, 0), max(s.hi, 0)))
                 out[b].append([dim, self.index[s], number(lo), number(hi)])
         for row in out:
             row.sort()
