@@ -168,9 +168,7 @@ class Architecture:
         most = self.m.stages * self.m.lanes + 2 * self.m.lanes
         if self.since is not None:
             row["front.count_power"] = 128 * 2.0 ** -self.since
-            row["count"] = 1 << self.since - 1 if 1 <= self.since <= most else 0
-            if self.since > most:
-                row["front.count_power"] = None                  # between launches: smaller than every threshold, no longer counted
+            row["count"] = 1 << self.since - 1 if 1 <= self.since <= most else 0          # beyond: smaller than every threshold
         return finished
 
     def _place(self, row: dict, record: Record, before: str, group: int, run: bool) -> None:
