@@ -50,11 +50,12 @@ def generate(options: argparse.Namespace) -> int:
         _check_text(name, words)
     if options.raw and options.system is not None:
         raise UsageError("--system needs the chat format", where="--raw", fix="leave one of the two out")
-    from .qwen import Sampling, load  # slow to import, and few commands need it
+    from .merge.model import load_text  # slow to import, and few commands need it
+    from .qwen import Sampling
     from .qwen.chat import render
     from .qwen.text import Text, complete
     how = Sampling(options.temperature, options.top_k, options.top_p, options.repetition_penalty, options.seed)
-    model = load(options.model)
+    model = load_text(options.model)
     text = Text(model.folder)
     system = [] if options.system is None else [{"role": "system", "content": options.system}]
     prompt = options.prompt if options.raw else render([*system, {"role": "user", "content": options.prompt}])

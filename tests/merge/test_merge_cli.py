@@ -7,6 +7,7 @@ from merge_models import REMAINDER, TINY, make_base
 
 from qgpu.cli import main
 from qgpu.machine.description import Machine
+from qgpu.qwen import Model
 
 
 @pytest.fixture
@@ -75,3 +76,15 @@ def test_bad_bases(tmp_path, command):
     status, _, err = command("merge", base, tmp_path / "out")
     assert status == 2 and "linear_num_key_heads is 8, not 16" in err
     assert command("kl", base, base)[0] == 1
+
+
+def test_generate_on_a_merged_model_is_the_base_without_the_circuit(tmp_path, machine, command, monkeypatch):
+    base = make_base(tmp_path / "base", tokenizer=True)
+    assert command("merge", base, tmp_path / "out", "--machine", machine)[0] == 0
+    options = ("--raw", "--json", "--max-new-tokens", 12)
+    text = {folder: json.loads(command("generate", tmp_path / folder, "a b", *options)[1]) for folder in ("base", "out")}
+    assert text["base"]["text"] == text["out"]["text"] and text["out"]["tokens"]["generated"] > 0
+    layers = []
+    monkeypatch.setattr(Model, "stream", lambda self, *a, **k: layers.append(self.cfg.num_hidden_layers) or iter(()))
+    assert [command("generate", tmp_path / folder, "a b", *options)[0] for folder in ("base", "out")] == [0, 0]
+    assert layers[0] == layers[1]

@@ -7,6 +7,7 @@ model's own layers cannot change the argmax.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,7 @@ from ..machine.description import Machine
 from ..qwen import Model, Sampling, load as load_model
 from ..qwen.cache import Cache, LinearCache, new_linear_cache
 from ..qwen.weights import Weights
+from .sidecar import NAME as SIDECAR
 from .sidecar import Sidecar
 
 F32 = NDArray[np.float32]
@@ -80,6 +82,16 @@ def load(folder: str | Path, *, strict: bool = False) -> Merged:
     """A merged checkpoint. Raises CheckpointError where it is damaged or no merged one."""
     sidecar = Sidecar(folder)
     return Merged(Path(folder), load_model(folder, strict=strict), sidecar)
+
+
+def load_text(model: str | Path) -> Model:
+    """The model that writes text: a folder's or a hub model's; of a merged checkpoint, without the circuit, which adds nothing to text.
+
+    Raises UsageError or CheckpointError.
+    """
+    if os.path.isfile(os.path.join(model, SIDECAR)):          # False, too, for a name that no file can have
+        return load(model).text
+    return load_model(model)
 
 
 class FullEngine:
