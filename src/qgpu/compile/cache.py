@@ -22,7 +22,7 @@ FACTS = ("head_kinds", "head_notes", "units", "groups", "peak")
 VECTORS = ("conv", "a_log", "dt_bias", "norm_in", "low", "high")
 
 
-UNRELATED = {"encoding.py", "export.py", "cache.py", "memory_map.py", "placement.py"}
+UNRELATED = {"encoding.py", "export.py", "cache.py", "memory_map.py", "placement.py", "words.py"}
 """Files of those rooms that do not decide the weights."""
 
 

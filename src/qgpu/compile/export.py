@@ -25,6 +25,7 @@ from . import signal_map
 from .cache import compiled_weights
 from .compiler import CircuitWeights
 from .tensors import NORM_WEIGHT, CompiledLayer
+from .words import described
 
 LAYERS_PER_SHARD = 8
 INTERMEDIATE = 16
@@ -139,7 +140,7 @@ def export_checkpoint(machine: Machine, folder: str | Path, *, force: bool = Fal
                    {"do_sample": False, "eos_token_id": [vocabulary.base["END"], vocabulary.base["TRAP"]]})
         write_json(work / "qgpu_tokens.json", token_map(machine))
         if compiled.packed_map:
-            (work / signal_map.NAME).write_bytes(signal_map.to_json({**signal_map.unpack(compiled.packed_map), "sha256": digests}))
+            (work / signal_map.NAME).write_bytes(signal_map.to_json({**described(signal_map.unpack(compiled.packed_map)), "sha256": digests}))
         if folder.exists():
             shutil.rmtree(folder)
         os.replace(work, folder)
