@@ -13,7 +13,7 @@ from .cli_options import add_machine_option, chosen_machine
 from .errors import UsageError
 from .files import new_file
 
-LOWER_PRIORITY = 15
+LOWER_PRIORITY = 5
 """By how much a panel of a running launch is nicer than the launch."""
 LEAST, MOST = (40, 12), (400, 200)
 
@@ -57,8 +57,6 @@ def watch(options: argparse.Namespace) -> int:
         view.tick()
         if view.player is None:
             raise UsageError("no launch runs here", where=str(path), fix="give a file that `qgpu run --trace FILE` wrote")
-        if hasattr(os, "nice"):
-            os.nice(LOWER_PRIORITY)
     else:
         view = View(read_trace(path, machine), title=path.stem)
         for place in options.at or ():
@@ -75,6 +73,8 @@ def watch(options: argparse.Namespace) -> int:
         return 0
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("the panel needs a terminal", why="standard input or standard error is none", fix="add --text, or --svg FILE")
+    if view.reader is not None and hasattr(os, "nice"):
+        os.nice(LOWER_PRIORITY)
     return run_panel(view)
 
 

@@ -40,17 +40,17 @@ class Replay:
         self.ids += more
 
     def go(self, cursor: int, seconds: float = 1e9) -> bool:
-        """Bring `state` to the place after `cursor` tokens, or as far as the time allows. Returns whether it is there."""
+        """Bring `state` to the place after `cursor` tokens, or as far as so much processor time allows. Returns whether it is there."""
         cursor = max(0, min(cursor, len(self.ids)))
         kept = self._kept[bisect_right(self._kept, cursor, key=lambda s: s.position) - 1]
         if not kept.position <= self.state.position <= cursor:
             self.state = kept.copy()
-        state, until = self.state, time.perf_counter() + seconds
+        state, until = self.state, time.thread_time() + seconds
         while state.position < cursor:
             state.feed(self.ids[state.position])
             if state.position % EVERY == 0 and state.position > self._kept[-1].position:
                 self._kept.append(state.copy())
-            if state.position % 64 == 0 and time.perf_counter() >= until:
+            if state.position % 64 == 0 and time.thread_time() >= until:
                 break
         return state.position == cursor
 
@@ -76,7 +76,7 @@ class Player:
         return len(self.replay.ids)
 
     def tick(self, seconds: float, budget: float = 0.05) -> bool:
-        """Time passes. budget: seconds that may go into following the stream. Returns whether the state is at the cursor."""
+        """Time passes. budget: processor seconds that may go into following the stream. Returns whether the state is at the cursor."""
         if self.live:
             self.cursor = self.end
         elif self.playing:

@@ -56,7 +56,8 @@ class State:
 
     def __init__(self, machine: Machine, setup: int, places: Mapping[int, str] | None = None) -> None:
         self.machine, self.setup = machine, setup
-        self.vocabulary, self._tokens = Vocabulary(machine), {}
+        self.vocabulary, self._chunks = Vocabulary(machine), machine.chunks
+        self._tokens: dict[int, tuple[Token, str]] = {}  # by id, with their names; shared by copies
         self.narrator = Narrator(machine, places)
         m = machine
         self.registers = np.zeros((m.warps, m.groups, m.lanes, m.registers + 1), np.uint32)
@@ -91,11 +92,13 @@ class State:
     # ---- the stream -----------------------------------------------------------------------------------------------
     def feed(self, token_id: int) -> None:
         """One more token. Raises ValueError for an id outside the machine's vocabulary."""
-        token = self._tokens.get(token_id)
-        if token is None:
-            token = self._tokens[token_id] = self.vocabulary.token(token_id)
+        found = self._tokens.get(token_id)
+        if found is None:
+            token = self.vocabulary.token(token_id)
+            found = self._tokens[token_id] = token, token_name(token)
+        token, name = found
         n, kind = self.narrator, token.kind
-        if n.chunks >= self.machine.chunks:  # more than a value has: such a stream is no launch's
+        if n.chunks >= self._chunks:  # more than a value has: such a stream is no launch's
             n.value = n.chunks = 0
         due = n.due[0] if n.running and n.due else None
         if kind == "SVAL":
@@ -120,7 +123,7 @@ class State:
             self.ended = kind
         if kind in HOST_ONLY and self.position >= self.setup and was_running:
             self.ended = "FOREIGN"
-        self.said.append(Said(self.position, token_name(token), meaning))
+        self.said.append(Said(self.position, name, meaning))
         self.position += 1
 
     def _value(self, due, chunk: int) -> None:

@@ -93,10 +93,10 @@ class View:
         p = self.player
         if p is None:
             return "WAITING"
-        if p.replay.state.position != p.cursor:
-            return "SEEKING"
         if p.live:
             return "LIVE"
+        if p.replay.state.position != p.cursor:
+            return "SEEKING"
         if p.playing:
             return f"PLAYS {p.speed:,}/s"
         return (p.replay.state.ended or "STOPPED") if p.done and p.cursor == p.end else "PAUSED"

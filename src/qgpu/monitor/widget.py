@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -14,8 +16,8 @@ from .panes import LEGEND, PANES, TITLES, Line, clip
 from .replay import JUMPS, Player
 from .view import View
 
-TICK = 0.1
-"""Seconds between two looks at the stream."""
+TICK, TICK_ALONE = 0.1, 0.5
+"""Seconds between two looks at the stream: where there is a second processor, and where a launch would have to wait for the panel."""
 
 STYLES = {"": "", "on": "bold #7ee787", "lit": "bold #f2cc60", "dim": "dim", "head": "#79c0ff", "bad": "bold #ff7b72"}
 WITH_HEX = ("stages", "registers", "memory")
@@ -42,6 +44,11 @@ def styled(lines: list[Line]) -> Text:
         for part, style in line:
             text.append(part, STYLES[style])
     return text
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Pane(Widget):
@@ -93,7 +100,7 @@ class Help(ModalScreen):
 class Monitor(Widget, can_focus=True):
     """Scheduler, program, stages, registers, memory and tokens of a View, with the keys to walk through it.
 
-    It asks the view for news ten times a second and redraws only panes that changed. It fits any size from about 60 by 20;
+    It asks the view for news ten times a second (twice on a single processor) and redraws only panes that changed. It fits any size from about 60 by 20;
     below 90 columns the program and memory are left out, from 150 by 45 on everything gets more room.
     """
 
@@ -150,7 +157,7 @@ class Monitor(Widget, can_focus=True):
         yield Input(id="jump", placeholder=JUMPS, compact=True)
 
     def on_mount(self) -> None:
-        self.set_interval(TICK, self.tick)
+        self.set_interval(TICK if _processors() > 1 else TICK_ALONE, self.tick)
         self.tick()
 
     def on_resize(self) -> None:
@@ -169,11 +176,11 @@ class Monitor(Widget, can_focus=True):
         text = f"[{view.mode}]  {view.headline()}"
         if getattr(head, "said", None) != text:
             head.said = text
-            head.update(text)
+            head.update(text, layout=False)
         line = self.query_one("#line", Static)
         if getattr(line, "said", None) != view.line():
             line.said = view.line()
-            line.update(line.said)
+            line.update(line.said, layout=False)
         if state is not None:
             m, n = state.machine, state.narrator
             if self.has_class("-wide"):
