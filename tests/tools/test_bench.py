@@ -40,5 +40,5 @@ def test_other_scripts_get_their_options(monkeypatch, tmp_path):
 
 
 def test_the_stream_it_feeds():
-    setup, generated = bench.stream(bench.HERE.parent / "kernels" / "dot.cu")
+    setup, generated = bench.stream(bench.HERE.parent / "kernels" / "dot.cu", bench.PRESETS["article"])
     assert len(setup) > 100 and 1 < len(generated) <= 20
