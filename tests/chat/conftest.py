@@ -1,6 +1,7 @@
 """Devices for calculations: on the reference interpreter, which is quick, and on the compiled weights; merged models for the chat."""
 
 import functools
+import json
 import sys
 from pathlib import Path
 
@@ -31,3 +32,33 @@ def compiled_device():
 def circuit():
     """Calculations on the compiled weights of `article`, every launch checked."""
     return compiled_device()
+
+
+def merged_base(root, cfg, machine):
+    """A random model with Qwen's marks in its tokenizer, merged with a machine. Returns the folder."""
+    from merge_models import make_base
+    from scripted import write_tokenizer
+
+    from qgpu.merge import merge
+    base = make_base(root / "base", cfg)
+    end = write_tokenizer(base, cfg.vocab_size - 20).token_to_id("<|im_end|>")
+    for name in ("config.json", "generation_config.json"):
+        settings = json.loads((base / name).read_text())
+        (base / name).write_text(json.dumps(settings | {"eos_token_id": end, "suppress_tokens": None}))
+    return merge(base, root / "merged", machine).folder
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory):
+    """A merged folder whose machine compiles in two seconds; small kernels fit it."""
+    import dataclasses
+
+    from merge_models import CONFIG, TINY
+    return merged_base(tmp_path_factory.mktemp("chat_tiny"), dataclasses.replace(CONFIG, vocab_size=1000), TINY)
+
+
+@pytest.fixture(scope="session")
+def article(tmp_path_factory):
+    """A merged folder with the machine `article`, in the layers' shape of a 2B model."""
+    from merge_models import ARTICLE_CONFIG
+    return merged_base(tmp_path_factory.mktemp("chat_article"), ARTICLE_CONFIG, ARTICLE)

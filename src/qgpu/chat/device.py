@@ -15,6 +15,7 @@ from ..machine.description import Machine
 from ..runtime.arguments import Argument
 from ..runtime.engine_api import Engine
 from ..runtime.launch import LaunchResult, launch
+from ..runtime.prepare import Prepared
 from ..runtime.progress import Progress
 from ..runtime.source import Source
 
@@ -60,15 +61,15 @@ class Device:
     """Runs launches on an engine, which is made when the first one comes.
 
     make: gives the engine. check: compare every launch with the reference interpreters. progress: shows a launch that takes long.
-    started(kernel, machine), done(result): called around every launch, for whoever watches.
+    tap: lets somebody see the tokens, as in qgpu.launch; ended: called after every launch with an error's text or "".
     launched: the launches since `begin`. last: the last launch's result, for a trace.
     """
 
     make: Callable[[], Engine]
     check: bool = True
     progress: Progress | None = None
-    started: Callable[[str, Machine], None] | None = None
-    done: Callable[[LaunchResult], None] | None = None
+    tap: Callable[[Prepared, Engine], Engine] | None = None
+    ended: Callable[[str], None] | None = None
     launched: list[Launched] = field(default_factory=list)
     last: LaunchResult | None = None
     _engine: Engine | None = None
@@ -95,15 +96,15 @@ class Device:
             raise FaultError("this takes too many launches", why=f"{len(self.launched)} launches with {spent:,} tokens so far",
                              fix="use fewer or smaller numbers, or split the work")
         engine = self.engine
-        if self.started:
-            self.started(kernel or source.name, engine.machine)
         engine.reset()
         start = time.perf_counter()
         try:
             result = launch(source, kernel, grid, block, arguments, check=self.check, engine=engine, machine=engine.machine,
-                            max_tokens=MOST_TOKENS - spent, progress=self.progress, shared_bytes=shared_bytes)
-        except FaultError as error:
+                            max_tokens=MOST_TOKENS - spent, progress=self.progress, shared_bytes=shared_bytes, tap=self.tap)
+        except BaseException as error:
             self.last = getattr(error, "result", self.last)
+            if self.ended:
+                self.ended(str(error) or "stopped")
             raise
         finally:
             if self.progress:
@@ -111,8 +112,8 @@ class Device:
         self.last = result
         self.launched.append(Launched(result.kernel, items, result.setup, len(result.tokens) - result.setup,
                                       time.perf_counter() - start, result.check.positions if result.check else None))
-        if self.done:
-            self.done(result)
+        if self.ended:
+            self.ended("")
         return result
 
     def kernel(self, name: str, block: int | tuple[int, int], *arguments: Argument, items: int = 0) -> None:
