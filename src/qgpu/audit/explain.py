@@ -194,7 +194,7 @@ def unique(heads: list[dict]) -> list[dict]:
 
 def hooks(layer: int, h: int, value_dim: int | None) -> dict[str, str]:
     """Names of a unit's or a memory head's numbers in qgpu.qwen.hooks."""
-    names = {k: text.format(i=layer - 1).split(" (")[0].split(":")[0] for k, text in HOOKS["qgpu.qwen.hooks"].items()}
+    names = {k: text.format(i=layer - 1, b=layer).split(" (")[0].split(":")[0] for k, text in HOOKS["qgpu.qwen.hooks"].items()}
     if value_dim is None:
         return {k: f"{names[k]}[{'' if k == 'row' else ':, '}{h}]" for k in ("row written", "row read", "row")}
     return {k: f"{names[k]}[:, {h}, {value_dim}]" for k in ("unit f", "unit g", "unit h")}

@@ -164,7 +164,7 @@ SIGNALS: list[tuple[str, str]] = [
 ]
 PATTERNS = [(re.compile(pattern), words) for pattern, words in SIGNALS]
 OPERAND = re.compile(r"s(\d+)\.(a|b|c|b_register)(\d+)\.(\d+)")
-SMALLER = re.compile(r"tail\.([a-z_]+?)(?:\d+_(\d+))?\.(less|\d+)")
+SMALLER = re.compile(r"tail\.([a-z_]+?)(?:(\d+)_(\d+))?\.(less|\d+)")
 
 
 def meaning(name: str) -> str:
@@ -176,8 +176,8 @@ def meaning(name: str) -> str:
         if found := pattern.fullmatch(name):
             return words.format(*found.groups()).strip()
     if (found := SMALLER.fullmatch(name)) and found[1] in MINIMUM:
-        which = MINIMUM[found[1]] + (f", pair {found[2]}" if found[2] else "")
-        return f"1 if the first of two {which} is the smaller" if found[3] == "less" else f"bit {found[3]} of the smallest of the {which}"
+        which = MINIMUM[found[1]] + (f", round {found[2]}, pair {found[3]}" if found[2] else "")
+        return f"1 if the first of two {which} is the smaller" if found[4] == "less" else f"bit {found[4]} of the smallest of the {which}"
     return ""
 
 

@@ -1,0 +1,53 @@
+"""`qgpu explain`: what it prints, and what it refuses."""
+
+import json
+
+import pytest
+
+from qgpu.compile.cache import compiled_weights
+from qgpu.machine.description import ARTICLE
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled():
+    compiled_weights(ARTICLE)
+
+
+def test_a_layer_in_words(qgpu_command):
+    status, out, err = qgpu_command("explain", "--layer", 12)
+    assert status == 0 and out.startswith("layer 12: 11 heads") and "registers of lane 0" in out and "clearing dims" in out and not err
+
+
+def test_a_unit_in_words_and_json(qgpu_command):
+    status, out, _ = qgpu_command("explain", "--layer", 14, "--unit", 340)
+    assert status == 0 and "h = relu(" in out and "adds " in out and "read" in out and "blocks.13.linear_attn" in out
+    status, text, _ = qgpu_command("explain", "--layer", 14, "--unit", 340, "--json")
+    answer = json.loads(text)
+    assert status == 0 and answer["unit"] == 340 and f"h = relu({answer['f']}) * relu({answer['g']})" in out
+
+
+def test_a_head_a_dim_a_signal(qgpu_command):
+    assert "rows" in qgpu_command("explain", "--layer", 12, "--head", 3)[1]
+    status, out, _ = qgpu_command("explain", "--layer", 15, "--dim", 700)
+    assert status == 0 and "before:" in out and "after:" in out
+    status, out, _ = qgpu_command("explain", "--signal", "front.active0")
+    assert status == 0 and "lane 0 is active" in out and "read by layer" in out
+
+
+@pytest.mark.slow
+def test_all_of_it_is_one_json_object(qgpu_command):
+    status, out, _ = qgpu_command("explain", "--json")
+    everything = json.loads(out)
+    assert status == 0 and len(everything["layers"]) == 35 and len(everything["signals"]) > 5000
+
+
+@pytest.mark.parametrize("words, why", [
+    (["explain"], "nothing is selected"), (["explain", "--unit", 3], "belong to a layer"), (["explain", "--layer", 99], "no layer 99"),
+    (["explain", "--layer", 1, "--unit", 99999], "no unit 99999"), (["explain", "--layer", 1, "--head", 14], "no head 14"),
+    (["explain", "--layer", 1, "--dim", 2048], "no dim 2048"), (["explain", "--signal", "front.nobody"], "no signal is called"),
+    (["explain", "--layer", 2, "--signal", "front.run"], "all layers"), (["explain", "--layer", "x"], "not a number"),
+    (["explain", "--layer", 1, "--unit", 1, "--dim", 2], "not allowed with"), (["explain", "--layer", 1, "--machine", "huge"], "no machine"),
+    (["explain", "--layer", 1, "--model", "/nowhere"], "signal map")])
+def test_refusals(qgpu_command, words, why):
+    status, out, err = qgpu_command(*words)
+    assert status in (1, 2) and why in err and not out
