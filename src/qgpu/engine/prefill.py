@@ -7,7 +7,10 @@ positions in order. The arithmetic is the sparse engine's, term by term, so the 
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +22,10 @@ from .plan import Csr, Plan, Row, build_plan
 from .prefill_kernel import PAST, piece
 from .plan import groups
 
-PIECE = 128
+PIECE = 256
 """Positions that go through a layer together: a residual stream of 2,048 dims then takes a megabyte."""
+
+MOST_THREADS = 8
 
 
 def touched(plan: Plan) -> tuple[NDArray, NDArray, NDArray, NDArray]:
@@ -69,6 +74,16 @@ def shared_gates(plan: Plan) -> tuple[Csr, list[int], list[tuple[int, int, int]]
     return forms, form_ptr, runs, run_ptr
 
 
+def bit_sets(plan: Plan) -> list[int]:
+    """By decode: a number within its layer that decodes share if they read the same bits, as the banks of a memory do."""
+    out = []
+    for a, b in zip(plan.layer_heads, plan.layer_heads[1:]):
+        known: dict[tuple, int] = {}
+        for *_, d0, d1, _, _, _, tap in plan.decodes[plan.head_decodes[a]:plan.head_decodes[b]]:
+            out.append(known.setdefault((*plan.decode_dim[d0:d1], *plan.decode_high[d0:d1], tap), len(known)))
+    return out
+
+
 def value_sets(plan: Plan) -> list[int]:
     """By head: a number that heads of a layer share if they store the same values, as copies of registers and memory do."""
     out = []
@@ -92,12 +107,22 @@ def most_rows(plan: Plan) -> list[int]:
     return out
 
 
+def stages(costs: Sequence[int], threads: int | None) -> list[tuple[int, int]]:
+    """Layers in parts of about the same cost: (first, last + 1) of each."""
+    wanted = max(1, min(threads or min(os.cpu_count() or 1, MOST_THREADS), len(costs)))
+    share = np.cumsum(costs) / max(1, sum(costs)) * wanted
+    ends = [int(np.searchsorted(share, k)) + 1 for k in range(1, wanted)]
+    cuts = sorted({0, len(costs), *(e for e in ends if e < len(costs))})
+    return list(zip(cuts, cuts[1:]))
+
+
 class PrefillEngine:
     """One token stream on the compiled layers, read many positions at a time."""
 
     kind = "prefill"
 
-    def __init__(self, weights: CircuitWeights) -> None:
+    def __init__(self, weights: CircuitWeights, *, threads: int | None = None) -> None:
+        """threads: as many parts of the layers work on successive pieces at the same time; by default one a processor, at most 8."""
         self.weights = c = weights
         self.machine = m = c.machine
         self.plan = plan = build_plan(m, c.layers, c.constants)
@@ -110,13 +135,13 @@ class PrefillEngine:
         gate_ptr, _, gate_weight, _ = plan.gate_out.arrays()
         self._memory = (
             (groups(plan.row_groups, 4), ints(plan.head_groups), plan.row.arrays(), ints(plan.row_number)),
-            (groups(plan.decodes, 6), ints(plan.head_decodes), ints(plan.decode_dim), np.asarray(plan.decode_high, np.float32),
+            (groups(plan.decodes, 6), ints(plan.head_decodes), ints(bit_sets(plan)), ints(plan.decode_dim), np.asarray(plan.decode_high, np.float32),
              np.asarray(plan.decode_key, np.int64), ints(plan.decode_row)),
             (ints(plan.head_halves), plan.halve.arrays(), ints(most_rows(plan))),
             (ints(plan.head_values), ints(value_sets(plan)), plan.value.arrays(), ints(plan.value_dim), ints(plan.value_tap), plan.const.arrays()),
             (ints(form_ptr), forms.arrays(), ints(runs).reshape(-1, 3), ints(run_ptr), ints(plan.gate_dim), gate_ptr, gate_at, gate_weight))
         self._layer_units, self._layer_heads = ints(plan.layer_units), ints(plan.layer_heads)
-        self._most_forms = max(1, int(np.diff(form_ptr).max(initial=0)))
+        self._most = (max(1, int(np.diff(form_ptr).max(initial=0))), max(bit_sets(plan), default=0) + 1)
         back = [sorted({d for r, d in zip(layer.qkv.rows, layer.qkv.cols) if layer.conv[r, :3].any()}) if layer.conv[:, :3].any() else []
                 for layer in c.layers]
         self._back = (np.cumsum([0, *map(len, back)]).astype(np.int32), ints(sum(back, [])))
@@ -127,7 +152,8 @@ class PrefillEngine:
         self._keys, self._key_ids = keys[order], order.astype(np.int64)
         self._banks = memory_banks(layer.head_kinds for layer in c.layers)
         self._x = np.zeros((m.hidden, PAST + PIECE), np.float32)
-        self._added = np.zeros(int(np.diff(ptr).max(initial=1)) * (PAST + PIECE), np.float32)
+        self._stages = stages([layer.nonzeros for layer in c.layers], threads)
+        self._added = [np.zeros(int(np.diff(ptr).max(initial=1)) * (PAST + PIECE), np.float32) for _ in self._stages]
         self.reset()
 
     def reset(self) -> None:
@@ -140,45 +166,60 @@ class PrefillEngine:
     def feed(self, ids: Sequence[int]) -> NDArray[np.int64]:
         """Consume n token ids of the vocabulary. Returns (n,): what the model writes after each, -1 where that is no token's code."""
         ids = np.asarray(ids, np.int64)
-        out = [self._take(ids[at:at + PIECE]) for at in range(0, len(ids), PIECE)]
-        return np.concatenate(out) if out else np.zeros(0, np.int64)
+        rooms, waiting, out = [self._x, *(np.zeros_like(self._x) for _ in self._stages)], deque(), [np.zeros(0, np.int64)]
+        with ThreadPoolExecutor(len(self._stages)) as pool:
+            before: list[Future | None] = [None] * len(self._stages)             # each stage's last piece
+            for i, at in enumerate(range(0, len(ids), PIECE)):
+                if len(waiting) == len(rooms):
+                    out.append(waiting.popleft().result())
+                x = rooms[i % len(rooms)]
+                columns, source = self._embed(ids[at:at + PIECE], x)
+                self.seen += len(columns)
+                ready: Future | None = None
+                for k in range(len(self._stages)):
+                    ready = before[k] = pool.submit(self._stage, k, x, columns, source, before[k], ready)
+                waiting.append(ready)
+            return np.concatenate([*out, *(w.result() for w in waiting)])
 
-    def _take(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """One piece through all layers."""
-        columns, source = self._embed(ids)
-        self._layers(columns, source, 0, len(self.weights.layers))
-        self.seen += len(ids)
-        now = self._x[self._code_dims][:, columns.astype(np.int64)] > 0                # (codes, n)
+    def _stage(self, k: int, x: NDArray, columns: NDArray[np.uint64], source: NDArray[np.int64], *after: Future | None) -> NDArray | None:
+        """One stage's layers over the tokens in x, once `after` is done. The last stage returns the next ids."""
+        for one in after:
+            if one is not None:
+                one.result()
+        self._layers(x, columns, source, *self._stages[k], self._added[k])
+        if k + 1 < len(self._stages):
+            return None
+        now = x[self._code_dims][:, columns.astype(np.int64)] > 0                      # (codes, n)
         key = (now.astype(np.int64) << np.arange(len(now))[:, None]).sum(0)            # (n,)
         at = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
         return np.where(self._keys[at] == key, self._key_ids[at], -1)
 
-    def _embed(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """The input of the first layer, in self._x. Returns the column (n,) of every token and `source`, see prefill_kernel.piece."""
+    def _embed(self, ids: NDArray[np.int64], x: NDArray) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """The input of the first layer, into x. Returns the column (n,) of every token and `source`, see prefill_kernel.piece."""
         n = len(ids)
         columns = np.empty(n, np.int64)
         columns[np.argsort(ids, kind="stable")] = np.arange(PAST, PAST + n)
-        self._x[:] = 0
-        self._x[self.weights.constants, PAST:PAST + n] = RESIDUAL_CONSTANT
-        self._x[self._code_dims[:, None], columns] = self._codes[ids].T
+        x[:] = 0
+        x[self.weights.constants, PAST:PAST + n] = RESIDUAL_CONSTANT
+        x[self._code_dims[:, None], columns] = self._codes[ids].T
         source = np.empty((3, PAST + PIECE), np.int64)
         before = np.concatenate([np.arange(PAST - 3, PAST), columns])                  # (3 + n,): columns of the tokens before, too
         for tap in (1, 2, 3):
             source[tap - 1, columns] = np.where(np.arange(self.seen, self.seen + n) < tap, -1, before[3 - tap:3 - tap + n])
         return columns.astype(np.uint64), source
 
-    def _layers(self, columns: NDArray[np.uint64], source: NDArray[np.int64], first: int, last: int) -> None:
-        """Layers first..last-1 (from 0) over the tokens in self._x."""
-        piece(self._x.reshape(-1), np.uint64(PAST + PIECE), columns - np.uint64(PAST), source, self._added, self._states, self._history, self._back,
-              self._touched, self._units, self._memory, self._layer_units, self._layer_heads, self._most_forms, first, last)
+    def _layers(self, x: NDArray, columns: NDArray[np.uint64], source: NDArray[np.int64], first: int, last: int, added: NDArray) -> None:
+        """Layers first..last-1 (from 0) over the tokens in x."""
+        piece(x.reshape(-1), np.uint64(PAST + PIECE), columns - np.uint64(PAST), source, added, self._states, self._history, self._back,
+              self._touched, self._units, self._memory, self._layer_units, self._layer_heads, self._most, first, last)
 
     def boundaries(self, ids: Sequence[int]) -> NDArray[np.float32]:
         """Consume at most PIECE ids; the residual stream (layers + 1, n, D) at every layer boundary."""
-        columns, source = self._embed(np.asarray(ids, np.int64))
+        columns, source = self._embed(np.asarray(ids, np.int64), self._x)
         at = columns.astype(np.int64)
         out = [self._x[:, at].T.copy()]
         for layer in range(len(self.weights.layers)):
-            self._layers(columns, source, layer, layer + 1)
+            self._layers(self._x, columns, source, layer, layer + 1, self._added[0])
             out.append(self._x[:, at].T.copy())
         self.seen += len(ids)
         return np.stack(out)

@@ -154,8 +154,8 @@ def _hit(t, row, is_key, written, reads, n_reads):
 
 
 @njit(**OPTIONS)
-def _addresses(x, width, n, source, h, rows, decodes, on, fs, keys, written, reads, n_reads):
-    """Row that head h writes at each column (or -1), rows that it reads."""
+def _addresses(x, width, n, source, h, rows, decodes, on, fs, keys, known, written, reads, n_reads):
+    """Row that head h writes at each column (or -1), rows that it reads. keys[s]: what set s of bits spells, if known[s]."""
     past = np.uint64(PAST)
     for t in range(n):
         written[t] = -1
@@ -170,31 +170,36 @@ def _addresses(x, width, n, source, h, rows, decodes, on, fs, keys, written, rea
             for t in range(n):
                 if on[t] and fs[t] > 0:
                     _hit(t, row_number[r], span[k, 2], written, reads, n_reads)
-    groups, head_decodes, bit_dim, bit_high, patterns, pattern_row = decodes
+    groups, head_decodes, bit_set, bit_dim, bit_high, patterns, pattern_row = decodes
     span = groups[2]
     for k in range(head_decodes[h], head_decodes[h + 1]):
         if _on(x, width, n, groups, k, on) == 0:
             continue
-        tap = span[k, 5]
+        tap, now = span[k, 5], keys[bit_set[k]]
+        if not known[bit_set[k]]:
+            known[bit_set[k]] = 1
+            for t in range(n):
+                now[t] = 0
+            for d in range(span[k, 0], span[k, 1]):
+                i, high, bit = np.uint64(bit_dim[d]) * width, bit_high[d], np.int32(1 << (d - span[k, 0]))
+                if tap:
+                    for t in range(n):
+                        earlier = source[tap - 1, past + t]
+                        if earlier >= 0 and x[i + np.uint64(earlier)] == high:
+                            now[t] |= bit
+                else:
+                    i += past
+                    for t in range(n):
+                        now[t] |= bit if x[i + t] == high else np.int32(0)
         for t in range(n):
-            keys[t] = 0
-        for d in range(span[k, 0], span[k, 1]):
-            i, high, bit = np.uint64(bit_dim[d]) * width, bit_high[d], np.int32(1 << (d - span[k, 0]))
-            if tap:
-                for t in range(n):
-                    earlier = source[tap - 1, past + t]
-                    if earlier < 0:
-                        on[t] = 0
-                    elif x[i + np.uint64(earlier)] == high:
-                        keys[t] |= bit
-            else:
-                i += past
-                for t in range(n):
-                    keys[t] |= bit if x[i + t] == high else np.int32(0)
-        for t in range(n):
-            if not on[t]:
+            if not on[t] or tap and source[tap - 1, past + t] < 0:
                 continue
-            a, b, key = span[k, 2], span[k, 3], keys[t]
+            a, b, key = span[k, 2], span[k, 3], now[t]
+            if key < patterns[a] or key > patterns[b - 1]:
+                continue
+            guess = a + (key - patterns[a])                  # where it is if no pattern is left out before it
+            if guess < b and patterns[guess] == key:
+                a = b = guess
             while a < b:
                 middle = (a + b) >> 1
                 if patterns[middle] < key:
@@ -206,13 +211,14 @@ def _addresses(x, width, n, source, h, rows, decodes, on, fs, keys, written, rea
 
 
 @njit(**OPTIONS)
-def _head(x, width, n, added, source, order, h, state, memory, on, fs, keys, written, reads, n_reads, gate, data, held):
+def _head(x, width, n, added, source, order, h, state, memory, on, fs, keys, known, written, reads, n_reads, gate, data,
+          held):
     """Memory head h at each column, in the order of the stream. state: (rows, dims).
 
     held: the set of values whose forms are in data (values, width) already, or -1. Returns what it is now.
     """
     rows, decodes, (halves, halve, most_rows), (head_values, value_set, value, value_dim, value_tap, const), gates = memory
-    _addresses(x, width, n, source, h, rows, decodes, on, fs, keys, written, reads, n_reads)
+    _addresses(x, width, n, source, h, rows, decodes, on, fs, keys, known, written, reads, n_reads)
     form_ptr, forms, runs, run_ptr, gate_dim, op, oi, ov = gates
     past, first = np.uint64(PAST), form_ptr[h]
     for k in range(form_ptr[h], form_ptr[h + 1]):
@@ -224,7 +230,8 @@ def _head(x, width, n, added, source, order, h, state, memory, on, fs, keys, wri
     if writes and held != value_set[h]:
         held = value_set[h]
         for v in range(m):
-            _over(x, width, past, n, value_tap[v0 + v], source, value, np.uint64(v0 + v), data[v])
+            if value_tap[v0 + v] == 0:
+                _over(x, width, past, n, 0, source, value, np.uint64(v0 + v), data[v])
     one = np.empty(1, np.float32)
     for p in range(order.shape[0]):
         t = order[p]
@@ -240,7 +247,9 @@ def _head(x, width, n, added, source, order, h, state, memory, on, fs, keys, wri
             for j in range(2):
                 state[w, j] = max(np.float32(0), _at(x, width, past + t, const, np.uint64(h)))
             for v in range(m):
-                state[w, value_dim[v0 + v]] = max(data[v, t], np.float32(0))
+                tap = value_tap[v0 + v]
+                a = _back(x, width, past + t, tap, source, value, np.uint64(v0 + v)) if tap else data[v, t]
+                state[w, value_dim[v0 + v]] = max(a, np.float32(0))
         unit = np.float32(0)
         for r in range(n_reads[t]):
             unit += state[reads[t, r], 0]
@@ -264,17 +273,19 @@ def _head(x, width, n, added, source, order, h, state, memory, on, fs, keys, wri
 
 
 @njit(**OPTIONS)
-def piece(x, width, order, source, added, states, history, back, touched, units, memory, layer_units, layer_heads, most_forms, first, last):
+def piece(x, width, order, source, added, states, history, back, touched, units, memory, layer_units, layer_heads, most, first, last):
     """The tokens in x through layers first..last-1, in place.
 
     x: (D * width,) float32. order: (n,) uint64, the columns (from PAST on) of the tokens as the stream has them. source: (3, width), column of the
     token one, two, three before a column's, -1 before the stream's first. added: (most dims that a layer adds to * width,).
     states: (memory heads, rows, dims). back = (ptr, dims): what a layer looks back at; history: (those dims, 3), oldest first.
-    touched = (ptr, dims): what it adds to.
+    touched = (ptr, dims): what it adds to. most: forms of a head's gates, sets of a layer's address bits.
     """
     n, count, past = np.uint64(order.shape[0]), order.shape[0], np.uint64(PAST)
     on, written, n_reads = np.empty(width, np.uint8), np.empty(width, np.int32), np.empty(width, np.int32)
-    fs, gs, keys = np.empty(width, np.float32), np.empty(width, np.float32), np.empty(width, np.int32)
+    fs, gs = np.empty(width, np.float32), np.empty(width, np.float32)
+    most_forms, most_sets = most
+    keys, known = np.empty((most_sets, width), np.int32), np.empty(most_sets, np.uint8)
     reads, gate = np.empty((width, MOST_READS), np.int32), np.empty((most_forms, width), np.float32)
     data = np.empty((states.shape[2], width), np.float32)
     back_ptr, back_dims = back
@@ -291,8 +302,9 @@ def piece(x, width, order, source, added, states, history, back, touched, units,
             added[i] = 0
         _units(x, width, n, added, source, units, layer_units[layer], layer_units[layer + 1], on, fs, gs)
         held = -1
+        known[:] = 0
         for h in range(layer_heads[layer], layer_heads[layer + 1]):
-            held = _head(x, width, n, added, source, order, h, states[h], memory, on, fs, keys, written, reads, n_reads, gate, data,
+            held = _head(x, width, n, added, source, order, h, states[h], memory, on, fs, keys, known, written, reads, n_reads, gate, data,
                          held)
         for i in range(m):
             at, extra = np.uint64(dims[np.uint64(ptr[layer]) + i]) * width + past, i * width
