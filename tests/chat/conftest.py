@@ -54,7 +54,8 @@ def tiny(tmp_path_factory):
     import dataclasses
 
     from merge_models import CONFIG, TINY
-    return merged_base(tmp_path_factory.mktemp("chat_tiny"), dataclasses.replace(CONFIG, vocab_size=1000), TINY)
+    return merged_base(tmp_path_factory.mktemp("chat_tiny"), dataclasses.replace(
+        CONFIG, vocab_size=1000, num_hidden_layers=2, layer_types=("linear_attention", "full_attention")), TINY)
 
 
 @pytest.fixture(scope="session")

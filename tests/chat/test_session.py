@@ -11,7 +11,7 @@ from scripted import Log, Script, calc
 from qgpu.chat.calls import ToolCall
 from qgpu.chat.device import Device
 from qgpu.chat.open import open_session
-from qgpu.chat.session import MOST_ROUNDS, MOST_TRIES
+from qgpu.chat.session import MOST_TRIES
 from qgpu.chat.tools import written
 from qgpu.errors import UsageError
 from qgpu.machine.description import ARTICLE
@@ -106,19 +106,18 @@ def test_errors_go_back_to_the_model(start):
     assert "a // b" in session.messages[3]["content"] and "65536 * 65536 does not fit in 32 bits" in session.messages[5]["content"]
 
 
-@pytest.mark.parametrize("answer, problem", [
-    ("<tool_call>\n<function=calc>\n<parameter=expression>\n1 + 1\n</function>\n</tool_call>", "parameters are written"),
-    ("<tool_call>\nsum of 1 and 2\n</tool_call>", "no <function=NAME>"), ("<tool_call>\n{\"name\": \"calc\"\n</tool_call>", "neither tags nor JSON"),
-    ("<function=calc>\n</function>\n</tool_call>", "does not begin with <tool_call>"), ("<tool_call>\n<function=calc>\n", "not closed"),
-    ("\n".join([calc("1 + 1")] * 6), "more than 4 calls")])
-def test_malformed_calls(answer, problem, start):
-    session, log = start([answer, calc("1 + 1"), "2."])
+def test_a_malformed_call(start):
+    session, log = start(["<tool_call>\n<function=calc>\n<parameter=expression>\n1 + 1\n</function>\n</tool_call>", calc("1 + 1"), "2."])
     turn = session.ask("?")
     assert turn.problems == 1 and turn.outcomes[-1].value == 2 and turn.answer == "2."
-    notice = next(e[1] for e in log.events if e[0] == "notice")
-    assert problem in notice
-    told = next(m["content"] for m in session.messages if m["role"] == "tool" and m["content"].startswith("error"))
-    assert problem in told and "<function=calc>" in told
+    assert "parameters are written" in log.events[0][1]
+    told = session.messages[3]["content"]
+    assert told.startswith("error: parameters are written") and "<function=calc>" in told
+
+
+def test_a_call_that_is_never_closed(start):
+    session, log = start(["<tool_call>\n<function=calc>\n<parameter=expression>\n1", "Sorry."])
+    assert session.ask("?").problems == 1 and "not closed" in log.events[0][1] and session.turns[0].answer == "Sorry."
 
 
 def test_the_wrong_tool_and_wrong_parameters(start):
@@ -126,11 +125,6 @@ def test_the_wrong_tool_and_wrong_parameters(start):
     turn = session.ask("?")
     texts = [o.text for o in turn.outcomes]
     assert "no function 'python'" in texts[0] and "call calc" in texts[0] and "parameter expression is missing" in texts[1] and turn.answer == "2."
-
-
-def test_json_calls_are_taken_too(start):
-    session, _ = start(['<tool_call>\n{"name": "calc", "arguments": {"expression": "6 * 7"}}\n</tool_call>', "42."])
-    assert session.ask("?").outcomes[0].value == 42
 
 
 def test_three_tries_and_no_more(start):
@@ -149,19 +143,10 @@ def test_compile_errors_and_errors_of_the_machine_go_back(start):
     assert "kernel.cu:3" in turn.outcomes[1].text
 
 
-@pytest.mark.parametrize("arguments, what", [
-    ({"block": "0"}, "no size"), ({"block": "a lot"}, "no size"), ({"args": "@/etc/passwd"}, "files cannot be"), ({"args": "[1.5]\nzeros(2)"}, "1.5"),
-    ({"args": "[5]"}, "argument"), ({"source": "int main() { return 0; }"}, "kernel"), ({"source": "#include \"/etc/passwd\"\n" + DOUBLE}, "not available"),
-    ({"block": "1000"}, "1000 threads")])
-def test_bad_launches(arguments, what, start):
-    session, _ = start([launch_call(**arguments), "No."], mode="advanced")
-    outcome = session.ask("?").outcomes[0]
-    assert not outcome.good and outcome.text.startswith("error: ") and what in outcome.text and "Traceback" not in outcome.text
-
-
-def test_a_model_that_only_calls(start):
-    session, log = start([calc(f"{n} + 1") for n in range(MOST_ROUNDS + 1)])
-    assert session.ask("?").ended == "rounds" and len(session.turns[0].outcomes) == MOST_ROUNDS
+def test_a_model_that_only_calls(start, monkeypatch):
+    monkeypatch.setattr("qgpu.chat.session.MOST_ROUNDS", 3)
+    session, log = start([calc(f"{n} + 1") for n in range(4)])
+    assert session.ask("?").ended == "rounds" and len(session.turns[0].outcomes) == 3
 
 
 def test_an_endless_answer_is_cut_off(start, text):
@@ -281,8 +266,8 @@ def test_the_model_reads_what_the_chat_format_says(start, text, tiny):
     prompt = render(session.messages[:-1])
     assert session.writer.seen == prompt + "Yes."
     whole = load(tiny).text.forward(text.encode(prompt), last=True)[0]
-    assert np.abs(whole - session.writer.chooser.asked[2]).max() < 0.05 * np.abs(whole).max()
-    assert np.abs(whole - session.writer.chooser.asked[0]).max() > 0.1 * np.abs(whole).max()
+    first, _, last = (np.abs(whole - logits).max() for logits in session.writer.chooser.asked)
+    assert last < 0.05 * np.abs(whole).max() and last < first / 2, (first, last)
 
 
 def test_old_text_is_not_read_again(start):
