@@ -59,9 +59,7 @@ def qgpu_words(*words):
 
 def test_a_launch_from_start_to_end(terminal):
     terminal.type(qgpu_words("run", KERNELS / "collatz.cu", "--check", "--watch") + "; echo status=$?")
-    screen = terminal.wait("[END]", "the launch ends", "tokens/s", "q close")
-    assert "collatz on article" in screen and "space pause" in screen and "q close" in screen
-    assert {"16*", "19*", "9*", "20*"} <= set(screen.split())  # what the last pass stored, in memory
+    terminal.wait("[END]  collatz on article", "the launch ends", "tokens/s", "16* 19*  9* 20*", "space pause", "q close")
     terminal.key("Home")
     terminal.wait("[PAUSED]", "warp 0 starts")
     terminal.key("n")

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding
-from textual.widgets import Footer
 
 from .panel import INTERRUPTED
 from .view import View
@@ -21,8 +20,7 @@ class WatchApp(App[int]):
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = "Monitor"
     TITLE = "qgpu"
-    CSS = "Footer { height: 1; }"
-    BINDINGS = [Binding("q,ctrl+q", "leave(0)", "close", key_display="q"), Binding("ctrl+c", f"leave({INTERRUPTED})", show=False, priority=True)]
+    BINDINGS = [Binding("q,ctrl+q", "leave(0)", "close"), Binding("ctrl+c", f"leave({INTERRUPTED})", show=False, priority=True)]
 
     def __init__(self, view: View) -> None:
         # Without colour the terminal's own two are used, and marks say the rest.
@@ -30,8 +28,7 @@ class WatchApp(App[int]):
         self.view = view
 
     def compose(self) -> ComposeResult:
-        yield Monitor(self.view)
-        yield Footer(compact=True, show_command_palette=False)
+        yield Monitor(self.view, more_keys="q close")
 
     def on_mount(self) -> None:
         if self.view.reader is not None:

@@ -35,6 +35,9 @@ KEYS = (
 )
 
 
+KEY_LINE = "space pause  \u2190 \u2192 step  n p pass  + - speed  g jump  home end  x hex  ? help"
+
+
 def styled(lines: list[Line]) -> Text:
     """The lines as one renderable."""
     text = Text(no_wrap=True, end="")
@@ -107,7 +110,8 @@ class Monitor(Widget, can_focus=True):
     DEFAULT_CSS = """
     Monitor { layout: vertical; height: 1fr; width: 1fr; }
     Monitor Pane { border: round $primary; height: 1fr; width: 1fr; }
-    Monitor #head, Monitor #line { height: 1; width: 100%; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    Monitor #head, Monitor #line, Monitor #keys { height: 1; width: 100%; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    Monitor #keys { color: $text-muted; }
     Monitor #top { height: 10; }
     Monitor #stages { height: 8; }
     Monitor #bottom { height: 1fr; }
@@ -123,25 +127,26 @@ class Monitor(Widget, can_focus=True):
     """
 
     BINDINGS = [
-        Binding("space", "toggle", "pause"),
-        Binding("right,l", "step(1)", "step", key_display="\u2192"),
-        Binding("left", "step(-1)", "back", key_display="\u2190"),
-        Binding("n,down", "pass(False)", "pass"),
-        Binding("p,up", "pass(True)", show=False),
-        Binding("plus,equals_sign", "faster(1)", "faster", key_display="+"),
-        Binding("minus", "faster(-1)", "slower", key_display="-"),
-        Binding("g", "ask", "jump"),
-        Binding("home", "to_start", "start"),
-        Binding("end", "to_end", "end"),
-        Binding("x", "hexadecimal", show=False),
-        Binding("question_mark,h", "help", "help", key_display="?"),
-        Binding("pagedown", "step(100)", show=False),
-        Binding("pageup", "step(-100)", show=False),
+        Binding("space", "toggle"),
+        Binding("right,l", "step(1)"),
+        Binding("left", "step(-1)"),
+        Binding("pagedown", "step(100)"),
+        Binding("pageup", "step(-100)"),
+        Binding("n,down", "pass(False)"),
+        Binding("p,up", "pass(True)"),
+        Binding("plus,equals_sign", "faster(1)"),
+        Binding("minus", "faster(-1)"),
+        Binding("g", "ask"),
+        Binding("home", "to_start"),
+        Binding("end", "to_end"),
+        Binding("x", "hexadecimal"),
+        Binding("question_mark,h", "help"),
     ]
 
-    def __init__(self, view: View, *, id: str | None = None) -> None:
+    def __init__(self, view: View, *, more_keys: str = "", id: str | None = None) -> None:
+        """more_keys: what the app around it adds to the line of keys."""
         super().__init__(id=id)
-        self.view = view
+        self.view, self.key_line = view, f"{KEY_LINE}  {more_keys}".rstrip()
 
     def compose(self) -> ComposeResult:
         yield Static(id="head", markup=False)
@@ -155,6 +160,7 @@ class Monitor(Widget, can_focus=True):
             yield Pane("tokens", self.view)
         yield Static(id="line", markup=False)
         yield Input(id="jump", placeholder=JUMPS, compact=True)
+        yield Static(self.key_line, id="keys", markup=False)
 
     def on_mount(self) -> None:
         self.set_interval(TICK if _processors() > 1 else TICK_ALONE, self.tick)
