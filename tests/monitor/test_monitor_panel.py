@@ -183,7 +183,7 @@ def test_keys_walk_through():
     run(view, use)
 
 
-def test_jump_box():
+def test_jumping():
     view = View(trace_of("loop"), title="loop")
 
     async def use(app, pilot):
@@ -193,9 +193,10 @@ def test_jump_box():
         await pilot.pause()
         assert "no block 99" in screen_text(app)
         at = view.player.cursor
-        await pilot.press("g", "x", "escape")
-        await pilot.pause()
-        assert not app.query_one("#jump").display and app.focused is app.query_one(Monitor)
+        await pilot.press("g", "x", "q", "4", "backspace")
+        assert "jump to: xq_" in screen_text(app) and not view.hexadecimal
+        await pilot.press("escape")
+        assert "jump to" not in screen_text(app) and view.player.cursor == at
         await pilot.press("right")
         assert view.player.cursor == at + 1 and "no block 99" not in screen_text(app)
     run(view, use)

@@ -8,9 +8,10 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
+from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from .panes import LEGEND, PANES, TITLES, Line, clip
 from .replay import JUMPS, Player
@@ -23,6 +24,7 @@ STYLES = {"": "", "on": "bold #7ee787", "lit": "bold #f2cc60", "dim": "dim", "he
 WITH_HEX = ("stages", "registers", "memory")
 WIDE, TALL = 150, 45
 NARROW = 90
+LONGEST_PLACE = 20
 
 KEYS = (
     "space       pause; go on, live or at the chosen speed",
@@ -118,7 +120,6 @@ class Monitor(Widget, can_focus=True):
     Monitor #scheduler { width: 51; }
     Monitor #registers { width: 40; }
     Monitor #tokens { width: 26; }
-    Monitor #jump { display: none; height: 1; border: none; padding: 0 1; }
     Monitor.-wide #scheduler { width: 62; }
     Monitor.-wide #registers { width: 62; }
     Monitor.-wide #tokens { width: 78; }
@@ -136,7 +137,6 @@ class Monitor(Widget, can_focus=True):
         Binding("p,up", "pass(True)"),
         Binding("plus,equals_sign", "faster(1)"),
         Binding("minus", "faster(-1)"),
-        Binding("g", "ask"),
         Binding("home", "to_start"),
         Binding("end", "to_end"),
         Binding("x", "hexadecimal"),
@@ -146,6 +146,7 @@ class Monitor(Widget, can_focus=True):
     def __init__(self, view: View, *, more_keys: str = "", id: str | None = None) -> None:
         """more_keys: what the app around it adds to the line of keys."""
         super().__init__(id=id)
+        self.typed: str | None = None  # what has been typed of a place to jump to
         self.view, self.key_line = view, f"{KEY_LINE}  {more_keys}".rstrip()
 
     def compose(self) -> ComposeResult:
@@ -159,7 +160,6 @@ class Monitor(Widget, can_focus=True):
             yield Pane("memory", self.view)
             yield Pane("tokens", self.view)
         yield Static(id="line", markup=False)
-        yield Input(id="jump", placeholder=JUMPS, compact=True)
         yield Static(self.key_line, id="keys", markup=False)
 
     def on_mount(self) -> None:
@@ -184,9 +184,10 @@ class Monitor(Widget, can_focus=True):
             head.said = text
             head.update(text, layout=False)
         line = self.query_one("#line", Static)
-        if getattr(line, "said", None) != view.line():
-            line.said = view.line()
-            line.update(line.said, layout=False)
+        text = view.line() if self.typed is None else f"jump to: {self.typed}_   {JUMPS}"
+        if getattr(line, "said", None) != text:
+            line.said = text
+            line.update(text, layout=False)
         if state is not None:
             m, n = state.machine, state.narrator
             if self.has_class("-wide"):
@@ -242,23 +243,21 @@ class Monitor(Widget, can_focus=True):
     def action_help(self) -> None:
         self.app.push_screen(Help())
 
-    def action_ask(self) -> None:
-        self.query_one("#line").display = False
-        box = self.query_one("#jump", Input)
-        box.value, box.styles.display = "", "block"
-        box.focus()
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    def on_key(self, event: Key) -> None:
+        """g asks for a place to jump to; what is typed then is no command. In here, and not by a binding, since keys that come
+        quickly one after another must find the question open."""
+        if self.typed is None:
+            if event.key != "g":
+                return
+            self.typed = ""
+        elif event.key == "enter":
+            text, self.typed = self.typed, None
+            self._with(lambda player: player.jump(text) if text.strip() else "")
+        elif event.key == "escape":
+            self.typed = None
+        elif event.key == "backspace":
+            self.typed = self.typed[:-1]
+        elif event.is_printable and len(self.typed) < LONGEST_PLACE:
+            self.typed += event.character or ""
         event.stop()
-        self._close_input()
-        self._with(lambda player: player.jump(event.value) if event.value.strip() else "")
-
-    def on_key(self, event) -> None:
-        if event.key == "escape" and self.query_one("#jump", Input).has_focus:
-            event.stop()
-            self._close_input()
-
-    def _close_input(self) -> None:
-        self.query_one("#jump", Input).styles.display = "none"
-        self.query_one("#line").display = True
-        self.focus()
+        self.show()
