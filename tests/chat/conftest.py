@@ -1,7 +1,6 @@
 """Devices for calculations: on the reference interpreter, which is quick, and on the compiled weights; merged models for the chat."""
 
 import functools
-import json
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "runtime"), str(HERE.parent / "merge")]
 
 from reference_engine import ReferenceEngine  # noqa: E402
+from scripted import merged_base  # noqa: E402
 
 from qgpu.chat.device import Device  # noqa: E402
 from qgpu.machine.description import ARTICLE  # noqa: E402
@@ -32,20 +32,6 @@ def compiled_device():
 def circuit():
     """Calculations on the compiled weights of `article`, every launch checked."""
     return compiled_device()
-
-
-def merged_base(root, cfg, machine):
-    """A random model with Qwen's marks in its tokenizer, merged with a machine. Returns the folder."""
-    from merge_models import make_base
-    from scripted import write_tokenizer
-
-    from qgpu.merge import merge
-    base = make_base(root / "base", cfg)
-    end = write_tokenizer(base, cfg.vocab_size - 20).token_to_id("<|im_end|>")
-    for name in ("config.json", "generation_config.json"):
-        settings = json.loads((base / name).read_text())
-        (base / name).write_text(json.dumps(settings | {"eos_token_id": end, "suppress_tokens": None}))
-    return merge(base, root / "merged", machine).folder
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
 """A scripted language model: canned answers in the sampler's place. Everything else is real: tokenizer, forward passes, caches, launches."""
 
+import json
+
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from qgpu.chat.calls import ToolCall
@@ -19,6 +21,19 @@ def write_tokenizer(folder, size):
     t.add_tokens(SPECIAL[3:])
     t.save(str(folder / "tokenizer.json"))
     return t
+
+
+def merged_base(root, cfg, machine):
+    """A random model with Qwen's marks in its tokenizer, merged with a machine. Returns the folder."""
+    from merge_models import make_base
+
+    from qgpu.merge import merge
+    base = make_base(root / "base", cfg)
+    end = write_tokenizer(base, cfg.vocab_size - 20).token_to_id("<|im_end|>")
+    for name in ("config.json", "generation_config.json"):
+        settings = json.loads((base / name).read_text())
+        (base / name).write_text(json.dumps(settings | {"eos_token_id": end, "suppress_tokens": None}))
+    return merge(base, root / "merged", machine).folder
 
 
 def calc(expression):
