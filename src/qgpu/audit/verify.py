@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -95,7 +96,7 @@ def _layers(recorded: Recorded, model: str | Path | None) -> tuple[Predict, str]
     if model is not None and (own := _machine_of(model)) != machine:
         raise CheckError(f"the trace is of machine {machine.name!r}, the checkpoint of {own.name!r}", where=f"{recorded.path}:1",
                          why="these are other layers than those that wrote it" if own.name != machine.name else "their fields differ")
-    digest, told = layers_digest(machine, model), recorded.launch["checkpoint"]
+    digest, told = _compiled_digest(machine) if model is None else layers_digest(machine, model), recorded.launch["checkpoint"]
     if digest != told:
         raise CheckError("the trace was written by other layers than these", where=f"{recorded.path}:1",
                          why=f"it names the checkpoint sha256 {told[:64]}, these layers are {digest}",
@@ -107,6 +108,12 @@ def _machine_of(model: str | Path) -> Machine:
     return load_merged(model).machine if (Path(model) / MERGED).is_file() else checkpoint_machine(model)
 
 
+@lru_cache(maxsize=2)
+def _compiled_digest(machine: Machine) -> str:
+    return layers_digest(machine)
+
+
+@lru_cache(maxsize=2)
 def sparse_prediction(machine: Machine) -> Predict:
     """By the compiled layers' nonzeros, a layer at a time."""
     engine = PrefillEngine(compiled_weights(machine))
@@ -171,7 +178,8 @@ def _check_source(recorded: Recorded, source: Source, launch: LaunchSpec | None,
     if ready.setup != setup:
         short = min(len(setup), len(ready.setup))
         position = next((i for i in range(short) if setup[i] != ready.setup[i]), short)
-        raise _differs(recorded, position, ready.setup[position] if position < len(ready.setup) else None, f"{source.name} and its launch give")
+        raise _differs(recorded, position, ready.setup[position] if position < len(ready.setup) else None, f"{source.name} and its launch give",
+                       ready.setup)
     facts = {"grid": list(ready.grid), "block": list(ready.block), "shared_bytes": ready.shared_bytes, "kernel": ready.kernel.short_name,
              "ptx": text_digest(to_ptx(source, frontend))}
     for key, own in facts.items():
@@ -228,10 +236,10 @@ def _check_tokens(recorded: Recorded, predict: Predict, progress: Progress | Non
     return seconds
 
 
-def _differs(recorded: Recorded, position: int, expected: int | None, who: str) -> CheckError:
+def _differs(recorded: Recorded, position: int, expected: int | None, who: str, stream: Sequence[int] = ()) -> CheckError:
     """The error for a token that should be another one. expected: None for no token at all, -1 for none that the machine has.
 
-    who: what wants it, with its verb.
+    who: what wants it, with its verb. stream: the tokens that should be there, where they are known beyond this one.
     """
     ids, setup, machine = recorded.ids, recorded.setup, recorded.machine
     vocabulary = Vocabulary(machine)
@@ -246,6 +254,8 @@ def _differs(recorded: Recorded, position: int, expected: int | None, who: str) 
             words.append(f"{label}: {narrator.meaning(vocabulary.token(token_id))}")
         else:
             words.append(f"{label}: {'the end of the record' if token_id is None else 'nothing that a launch can hold'}")
+    if (what := _purpose(recorded, stream, position)):
+        words[0] += f" ({what})"
     place = f"number {position - setup + 1} of the model's" if position >= setup else "the host's"
     error = CheckError(f"the trace holds {name(found)}, {who} {name(expected)}", where=f"{recorded.path}, token {position} ({place})",
                        why="\n       ".join(words),
@@ -253,3 +263,13 @@ def _differs(recorded: Recorded, position: int, expected: int | None, who: str) 
                        "inserted or moved here")
     error.position, error.expected, error.found = position, expected, found
     return error
+
+
+def _purpose(recorded: Recorded, stream: Sequence[int], position: int) -> str:
+    """What the value at a position of a stream is sent for: the meaning of the token after it that uses it; "" where there is none."""
+    vocabulary = Vocabulary(recorded.machine)
+    end = next((p for p in range(position, len(stream)) if vocabulary.token(stream[p]).kind not in ("VAL", "SVAL")), None)
+    if end is None or end == position:
+        return ""
+    narrator = Narrator(recorded.machine, recorded.places)
+    return [narrator.meaning(vocabulary.token(i)) for i in stream[:end + 1]][-1]
