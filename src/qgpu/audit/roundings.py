@@ -4,7 +4,8 @@
 *harmful* where it could reach a result. Some change bits by design, and are not harmful if they land on the number that the circuit
 means (docs/certificate.md and docs/numerics.md say why they must):
 
-    ln1            h / rms * (1 + w): rsqrt is inexact; it must land on the integer that the residual holds, on 1 in constant dims
+    ln1            h / rms * (1 + w): rsqrt is inexact; it must land on the integer that the residual holds (which must be one), on 1 in
+                   constant dims
     recurrence, head norm, norm weight
                    the division by sqrt(128) and the head's rsqrt; after the norm's weight it must land on f * 2^-30
     in_proj_qkv, in_proj_z
@@ -171,10 +172,10 @@ def power_near(x: F32) -> F32:
 
 
 class LayerJudge:
-    """Says of one layer's roundings which are harmful."""
+    """Says of one layer's roundings which are harmful. fractions: dims of its input that need not hold integers."""
 
-    def __init__(self, w: CircuitWeights, number: int) -> None:
-        self.w, self.layer = w, w.layers[number - 1]
+    def __init__(self, w: CircuitWeights, number: int, fractions: Sequence[int]) -> None:
+        self.w, self.layer, self.fractions = w, w.layers[number - 1], list(fractions)
         m = w.machine
         self.shape = (m.heads, m.head_dim)
         logic = np.zeros(m.heads, bool)
@@ -196,7 +197,9 @@ class LayerJudge:
         harm: dict[str, NDArray[np.bool_]] = {}
         target = h.copy()
         target[:, self.w.constants] = 1
-        harm["ln1"] = after["ln1"] != target
+        whole = h == np.rint(h)
+        whole[:, self.fractions] = True
+        harm["ln1"] = (after["ln1"] != target) | ~whole
         qkv = after["in_proj_qkv"]
         passes = np.concatenate([qkv[:, :2 * kd] > 0, ((by_head(qkv[:, 2 * kd:]) > 0) & ((z > 0) | ~self.logic | self.looks_back))
                                  .reshape(n, kd)], axis=1)
@@ -252,8 +255,8 @@ def watch(w: CircuitWeights, ids: Sequence[int], setup: int, *, keep: bool = Fal
         if progress is not None:
             progress(f"layer {number} of {len(w.layers)}")
         dense, cache = dense_layer(m, layer), new_linear_cache(cfg)
-        ar = Watching([d for d, s, *_ in names.boundaries[number - 1] if names.kind[s] == "fraction"])
-        judge, total = LayerJudge(w, number), {name: Operation() for name in OPERATIONS}
+        fractions = [d for d, s, *_ in names.boundaries[number - 1] if names.kind[s] == "fraction"]
+        ar, judge, total = Watching(fractions), LayerJudge(w, number, fractions), {name: Operation() for name in OPERATIONS}
         out = np.empty_like(h)
         for a, b in spans:
             ar.clear()
