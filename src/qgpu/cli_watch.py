@@ -13,7 +13,7 @@ from .cli_options import add_machine_option, chosen_machine
 from .errors import UsageError
 from .files import new_file
 
-LOWER_PRIORITY = 5
+LOWER_PRIORITY = 10
 """By how much a panel of a running launch is nicer than the launch."""
 LEAST, MOST = (40, 12), (400, 200)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Sequence
 
 from textual.app import App, ComposeResult
@@ -58,7 +59,8 @@ def picture(view: View, size: tuple[int, int], keys: Sequence[str] = ()) -> tupl
             await pilot.pause()
             app.query_one(Monitor).tick()
             await pilot.pause()
-            return screen_text(app), app.export_screenshot(title=view.player.replay.title if view.player else "qgpu", simplify=True)
+            svg = app.export_screenshot(title=f"qgpu watch {view.player.replay.title if view.player else ''}", simplify=True)
+            return screen_text(app), re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # fonts that it would fetch
     return asyncio.run(draw())
 
 
