@@ -22,8 +22,8 @@ HOW = f"""a chat needs a Qwen3.5 model with the machine in front. This makes one
     python -m qgpu merge {BASE} qwen3.5-2b-gpu
     python -m qgpu chat qwen3.5-2b-gpu
 
-The first line downloads {BASE} from the Hugging Face hub (about 4.6 GB; {LICENCE}, by Alibaba Cloud's Qwen team) and writes the
-merged model (about 8 GB, of which 4 to 5 GB are stored where the file system keeps holes). Chatting takes some 6 GB of memory.
+The first line downloads {BASE} from the Hugging Face hub (4 to 5 GB; {LICENCE}, by Alibaba Cloud's Qwen team) and writes the
+merged model: 8 to 9 GB of tensors, of which about half is stored where the file system keeps holes.
 Without a language model, `python -m qgpu calc "[1, 2, 3] @ [4, 5, 6]"` computes the same on the circuit alone."""
 
 
