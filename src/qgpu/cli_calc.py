@@ -21,8 +21,8 @@ A result beyond 32 bits is an error, and so is everything that is no integer. Be
 
 def register(commands: argparse._SubParsersAction) -> None:
     """Add the command."""
-    parser = commands.add_parser("calc", allow_abbrev=False, help="compute an integer expression on the GPU in the weights", epilog=EXAMPLES,
-                                 formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = commands.add_parser("calc", allow_abbrev=False, help="compute an integer expression on the GPU in the weights",
+                                 epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
                                  description="Compute EXPR; every operation is a launch of a ready-made kernel on the compiled layers.")
     parser.add_argument("expression", metavar="EXPR", help="the expression, or - to read it from standard input")
     parser.add_argument("--check", action=argparse.BooleanOptionalAction, default=True,

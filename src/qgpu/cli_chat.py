@@ -21,7 +21,7 @@ def register(commands: argparse._SubParsersAction) -> None:
     """Add the command."""
     parser = commands.add_parser("chat", allow_abbrev=False, help="talk with a merged model that computes on its own GPU", epilog=EXAMPLES,
                                  formatter_class=argparse.RawDescriptionHelpFormatter,
-                                 description="Talk with MODEL, which qgpu merge wrote. It calls its GPU as a tool; launches run in its own weights.")
+                                 description="Talk with MODEL, which qgpu merge wrote. Its GPU is a tool that it calls; launches run in its own weights.")
     parser.add_argument("model", metavar="MODEL", nargs="?", help="a folder that qgpu merge wrote; without one, how to get it")
     parser.add_argument("--mode", choices=("normal", "advanced"), default="normal",
                         help="normal (default): expressions, by ready-made kernels; advanced: the model writes CUDA")
@@ -89,7 +89,8 @@ def talk(session, terminal, interrupts, panel_on: bool = False, source=None) -> 
     commands = Commands(session, terminal, panel)
     lines = Lines(commands.complete, None if keyboard else source or sys.stdin)
     if keyboard:
-        terminal.say(f"mode {session.toolbox.mode}, launches {'checked' if session.toolbox.device.check else 'not checked'}. /help lists the commands.")
+        checked = "checked" if session.toolbox.device.check else "not checked"
+        terminal.say(f"mode {session.toolbox.mode}, launches {checked}. /help lists the commands.")
     failed = 0
     try:
         if panel_on:

@@ -316,3 +316,12 @@ def test_expressions_on_the_weights_of_a_merged_model(article):
     assert [o.value for o in session.ask("?").outcomes] == [[5, 1], 37]
     device = session.toolbox.device
     assert device.machine.name == ARTICLE.name and all(one.checked == one.generated > 0 for one in device.launched)
+
+
+def test_thoughts(start):
+    session, log = start(["I could multiply.\n</think>\n\nIt is " + calc("6 * 7"), "Hm.\n</think>\n\n42.", "Good."], thinking=True)
+    turn = session.ask("6 * 7?")
+    assert turn.answer == "42." and turn.outcomes[0].value == 42 and "</think>" not in log.said and "I could multiply." in log.said
+    assert "I could multiply." in render(session.messages)                      # kept until the next question
+    session.ask("sure?")
+    assert "I could multiply." not in render(session.messages)

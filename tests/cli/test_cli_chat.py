@@ -23,7 +23,6 @@ from qgpu.chat.commands import Commands  # noqa: E402
 from qgpu.chat.device import Device  # noqa: E402
 from qgpu.chat.terminal import Lines, Terminal, printable  # noqa: E402
 from qgpu.cli import main  # noqa: E402
-from qgpu.cli_chat import talk  # noqa: E402
 from qgpu.machine.description import ARTICLE  # noqa: E402
 from qgpu.qwen.text import Text  # noqa: E402
 

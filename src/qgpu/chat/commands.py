@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,9 +57,10 @@ class Commands:
         if name in COMMANDS and COMMANDS[name].values:
             return [v for v in COMMANDS[name].values if v.startswith(rest)]
         if name in ("save", "trace"):
-            folder, stem = re.fullmatch(r"(.*/)?([^/]*)", rest.rpartition(" ")[2]).groups()
+            folder, slash, stem = rest.rpartition("/")
             try:
-                return sorted(f"{folder or ''}{p.name}{'/' * p.is_dir()}" for p in Path(folder or ".").iterdir() if p.name.startswith(stem))[:50]
+                found = [p for p in Path(folder + slash or ".").iterdir() if p.name.startswith(stem)]
+                return sorted(f"{folder}{slash}{p.name}{'/' * p.is_dir()}" for p in found)[:50]
             except OSError:
                 return []
         return []
@@ -160,7 +160,8 @@ COMMANDS = {
     "mode": Command(Commands.mode, "[normal|advanced]", "expressions by ready-made kernels, or kernels that the model writes", MODES),
     "check": Command(Commands.check, "[on|off]", "replay every launch on the reference interpreters", ("on", "off")),
     "panel": Command(Commands.show_panel, "[on|off]", "show the machine while it runs", ("on", "off")),
-    "kernels": Command(Commands.kernels, "[NAME]", "the ready-made kernels and the last launches, or a kernel's source", tuple(kernel_names())),
+    "kernels": Command(Commands.kernels, "[NAME]", "the ready-made kernels and the last launches, or a kernel's source",
+                       tuple(kernel_names())),
     "trace": Command(Commands.trace, "[FILE]", "the last launch's tokens in words; all of them to a file"),
     "save": Command(Commands.save, "FILE", "write the conversation to a JSON file"),
     "reset": Command(Commands.reset, "", "forget the conversation"),

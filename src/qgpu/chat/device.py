@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -77,7 +78,8 @@ class Device:
     @property
     def engine(self) -> Engine:
         if self._engine is None:
-            self._engine = self.make()
+            with self.progress.waiting("preparing the machine's layers") if self.progress else nullcontext():
+                self._engine = self.make()
         return self._engine
 
     @property

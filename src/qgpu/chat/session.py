@@ -10,7 +10,7 @@ from typing import Protocol
 from ..errors import QgpuError
 from ..qwen.chat import END, START, render
 from .calls import Reply, ToolCall, Watcher, read_reply
-from .tools import MODES, Outcome, Toolbox, format_help, system_message
+from .tools import Outcome, Toolbox, format_help, system_message
 from .writer import Writer
 
 MOST_TRIES = 3
@@ -68,7 +68,6 @@ class Session:
 
     def set_mode(self, mode: str) -> None:
         """Another tool and another system message; what was said stays."""
-        assert mode in MODES
         self.toolbox.mode = mode
         self.messages[0] = {"role": "system", "content": system_message(mode)}
 
@@ -131,7 +130,7 @@ class Session:
         pieces = self.writer.complete(prompt, shared, self.stopped)
         for piece in pieces:
             if shown := watcher.add(piece):
-                self.screen.piece(shown)
+                self.screen.piece(shown.replace("</think>", "--"))   # the line between thoughts and answer
             if watcher.over:
                 pieces.close()
                 self.writer.why = "stop"

@@ -74,7 +74,11 @@ class Terminal:
 
 def printable(text: str) -> str:
     """Text without control characters, which could rule the terminal: they are shown as escapes."""
-    return "".join(c if c in "\n\t" or c.isprintable() or c == "\ufffd" else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in text)
+    def shown(c: str) -> str:
+        if c in "\n\t" or c.isprintable() or c == "\ufffd":
+            return c
+        return f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}"
+    return "".join(map(shown, text))
 
 
 class Lines:

@@ -40,17 +40,19 @@ SPECIFICATIONS: dict[str, dict[str, Any]] = {
 }
 TOOL_OF = {"normal": "calc", "advanced": "launch"}
 
+TWICE = """__global__ void twice(const int *a, int *out) {
+    out[threadIdx.x] = 2 * a[threadIdx.x];
+}"""
 EXAMPLE = {"normal": ToolCall("calc", {"expression": "[1, 2, 3] @ [4, 5, 6]"}),
-           "advanced": ToolCall("launch", {"source": "__global__ void twice(const int *a, int *out) {\n    out[threadIdx.x] = 2 * a[threadIdx.x];\n}",
-                                           "block": "3", "args": "[5, 6, 7]\nzeros(3)"})}
+           "advanced": ToolCall("launch", {"source": TWICE, "block": "3", "args": "[5, 6, 7]\nzeros(3)"})}
 
 RULES = {
     "normal": "You have a GPU in your own weights: it computes with 32-bit integers and makes no mistakes, while mental arithmetic does. "
               "For every calculation call calc with one expression, wait for its value, then answer with that value. "
               "If it reports an error, change the expression as the error says and call again. Do not calculate yourself. "
               "Without a calculation, answer directly.",
-    "advanced": "You have a GPU in your own weights. For every calculation write a CUDA kernel and call launch; then answer with what comes back. "
-                "If it reports an error, correct the kernel as the error says and call again, at most three times in all. "
+    "advanced": "You have a GPU in your own weights. For every calculation write a CUDA kernel and call launch; then answer with what "
+                "comes back. If it reports an error, correct the kernel as the error says and call again, at most three times in all. "
                 "What this GPU runs is described below.",
 }
 
@@ -125,17 +127,18 @@ class Toolbox:
         self.device.begin()
         self.device.run(Source(source + "\n", "kernel.cu", False), None, grid, block, args,
                         items=sum(a.size for a in args if isinstance(a, np.ndarray)))
-        changed = {n: a.tolist() for n, (a, old) in enumerate(zip(args, before), 1) if isinstance(a, np.ndarray) and not np.array_equal(a, old)}
+        changed = {n: a.tolist() for n, (a, old) in enumerate(zip(args, before), 1)
+                   if isinstance(a, np.ndarray) and not np.array_equal(a, old)}
         lines = [f"argument {n} = {values if len(values) <= SHOWN else [*values[:SHOWN], '...']}" for n, values in changed.items()]
         return "\n".join(lines) or "the launch ended, but no array changed", changed
 
 
 def size(text: str, where: str) -> tuple[int, int, int]:
     """"4", "4, 2" or "[4, 2, 1]" as three sizes. Raises UsageError."""
-    parts = re.findall(r"[0-9]{1,6}", text)
-    if not 1 <= len(parts) <= 3 or not re.fullmatch(r"[\s\[(]*[0-9]+(\s*,\s*[0-9]+)*[\s\])]*", text) or "0" in (p.lstrip("0") or "0" for p in parts):
+    found = re.fullmatch(r"[\s\[(]*([1-9][0-9]{0,5}(?:\s*,\s*[1-9][0-9]{0,5}){0,2})[\s\])]*", text)
+    if found is None:
         raise UsageError(f"{text.strip()[:40]!r} is no size", where=where, fix="write one to three numbers from 1 on, such as 4 or 4, 2")
-    x, y, z = [*map(int, parts), 1, 1][:3]
+    x, y, z = [*map(int, found.group(1).split(",")), 1, 1][:3]
     return x, y, z
 
 
