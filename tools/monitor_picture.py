@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
         trace = Path(folder) / f"{KERNEL.stem}.jsonl"
         places = [word for place in PLACES for word in ("--at", place)]
         return qgpu(["run", str(KERNEL), "--check", "--trace", str(trace)]) or \
-            qgpu(["watch", str(trace), *places, "--size", "100x30", "--svg", str(out)])
+            qgpu(["watch", str(trace), *places, "--values", "--size", "100x30", "--svg", str(out)])
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ def register(commands: argparse._SubParsersAction) -> None:
                                  description="Show warps, lanes, program, stages, registers, memory and tokens of a recorded launch.")
     parser.add_argument("trace", metavar="TRACE", help="a file that run --trace wrote; or the folder of a running launch")
     parser.add_argument("--at", metavar="PLACE", action="append", help="begin at this place; may be repeated, each goes on from the one before")
+    parser.add_argument("--values", action="store_true", help="stage results that the stream does not say: read them between the layers")
     parser.add_argument("--text", action="store_true", help="print the panel as text and end")
     parser.add_argument("--svg", metavar="FILE", help="write the panel as a picture and end")
     parser.add_argument("--size", metavar="COLUMNSxROWS", default="100x30", help="size of --text and --svg (default 100x30)")
@@ -63,6 +64,9 @@ def watch(options: argparse.Namespace) -> int:
             if wrong := view.player.jump(place):
                 raise UsageError(wrong, where="--at")
             view.player.tick(0.0, 1e9)
+        if options.values:
+            view.toggle_values()
+            view.read_values()
     from .monitor.app import picture, run_panel
     if still:
         text, svg = picture(view, size)

@@ -5,7 +5,7 @@ A line is a list of (text, style) with the styles "" (plain), "on" (runs, curren
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..machine.description import Machine
 from ..machine.encoding import Block, Result, print_instruction
@@ -13,7 +13,7 @@ from .state import ABSENT, BARRIER, DONE, FRESH, RUNS, SAME, WAITS, State
 
 Line = list[tuple[str, str]]
 
-LIT, CURRENT = "*", ">"
+LIT, CURRENT, FROM_LAYERS = "*", ">", "~"
 UNKNOWN, TO_COME, INACTIVE, UNWRITTEN = "?", "_", ".", "."
 
 STYLE_OF_LANE = {RUNS: "on", SAME: "on", WAITS: "", BARRIER: "bad", DONE: "dim", ABSENT: "dim", FRESH: "dim"}
@@ -23,6 +23,7 @@ LEGEND = (
     f"        {WAITS} waits at another block  {BARRIER} waits at a barrier   {DONE} at the exit",
     f"        {ABSENT} no thread               {FRESH} its warp has not started",
     f"values  {LIT} just written   {TO_COME} the stream says it next   {UNKNOWN} the stream never says it",
+    f"        {FROM_LAYERS} read between the layers, which run over the stream once more (key v)",
     f"        {INACTIVE} the lane is not active; this stream has not written the register or word",
     f"tokens  {CURRENT} the current one; outcome by lane: T branch taken, F not taken, . not active",
 )
@@ -132,8 +133,11 @@ def _columns(cells: Sequence[str], widths: Sequence[int], styles: Sequence[str])
     return [(f" {cell:>{width}}", style) for cell, width, style in zip(cells, widths, styles)]
 
 
-def stages(state: State, width: int, height: int, hexadecimal: bool = False) -> list[Line]:
-    """The running block: a line a stage with its instruction and its result by lane; then what is stored, and where it goes."""
+def stages(state: State, width: int, height: int, hexadecimal: bool = False, signals: Mapping[tuple[int, int], int] = {}) -> list[Line]:
+    """The running block: a line a stage with its instruction and its result by lane; then what is stored, and where it goes.
+
+    signals: (stage, lane) -> result, as read from the layers, for what the stream has not said.
+    """
     m, n = state.machine, state.narrator
     block = state.block(n.block) if n.block is not None else None
     if block is None:
@@ -143,26 +147,29 @@ def stages(state: State, width: int, height: int, hexadecimal: bool = False) -> 
     thread = (n.warp * m.groups + n.group) * m.lanes
     texts = instructions(m, block)
 
-    def cell(stage: int, lane: int, live: bool, value: int | None) -> tuple[str, str]:
+    def cell(stage: int, lane: int, value: int | None, due: int | None) -> tuple[str, str]:
+        """due: the stage as which the stream says this value (0: a store's data), None where it does not."""
         if lane not in active:
             return INACTIVE, "dim"
         if value is not None:
             return number(value, hexadecimal) + LIT, "lit"
-        at = 0 if stage == stored and not live else stage  # what is stored is said as the store's data
-        return (TO_COME, "") if (live or not at) and (at, lane) in pending else (UNKNOWN, "dim")
+        if (stage, lane) in signals:
+            return number(signals[stage, lane], hexadecimal) + FROM_LAYERS, ""
+        return (TO_COME, "") if (due, lane) in pending else (UNKNOWN, "dim")
     rows: list[tuple[str, list[tuple[str, str]]]] = []
     for stage, text in enumerate(texts, 1):
         ins = block.stages[stage - 1]
-        live = bool(block.dest[stage - 1])
         if ins is None:
-            rows.append((f"s{stage}  (empty)", [("", "")] * m.lanes))
+            cells = [("", "")] * m.lanes
         elif "st" in ins.lines:
-            rows.append((f"s{stage}  {text}", [_address(m, state.words.get(lane), lane in active, (0, lane) in pending) for lane in range(m.lanes)]))
+            cells = [_address(m, state.words.get(lane), lane, active) or cell(stage, lane, None, 0) for lane in range(m.lanes)]
         else:
-            said = {lane: state.results.get((stage, lane), state.data.get(lane) if stage == stored else None) for lane in range(m.lanes)}
-            rows.append((f"s{stage}  {text}", [cell(stage, lane, live, said[lane]) for lane in range(m.lanes)]))
+            due = stage if block.dest[stage - 1] else 0 if stage == stored else None
+            cells = [cell(stage, lane, state.results.get((stage, lane), state.data.get(lane) if stage == stored else None), due)
+                     for lane in range(m.lanes)]
+        rows.append((f"s{stage}  {text or '(empty)'}", cells))
     if block.has_store:
-        rows.append(("    stored data", [cell(0, lane, True, state.data.get(lane)) for lane in range(m.lanes)]))
+        rows.append(("    stored data", [cell(0, lane, state.data.get(lane), 0) for lane in range(m.lanes)]))
     heads = [f"lane {lane} t{thread + lane}" for lane in range(m.lanes)]
     if width < 40 + m.lanes * 13:
         heads = [f"l{lane} t{thread + lane}" for lane in range(m.lanes)]
@@ -175,10 +182,10 @@ def stages(state: State, width: int, height: int, hexadecimal: bool = False) -> 
     return [clip(line, width) for line in lines[:height]]
 
 
-def _address(m: Machine, word: int | None, active: bool, pending: bool) -> tuple[str, str]:
-    """A store's address, which the stream says as a word's number."""
-    if word is None:
-        return (INACTIVE, "dim") if not active else (TO_COME, "") if pending else (UNKNOWN, "dim")
+def _address(m: Machine, word: int | None, lane: int, active: set[int]) -> tuple[str, str] | None:
+    """A store's address, which the stream says as a word's number; None before it does."""
+    if word is None or lane not in active:
+        return None
     space, n = ("g", word) if word < m.global_words else ("s", word - m.global_words)
     return f"{space}[{n}]{LIT}", "lit"
 

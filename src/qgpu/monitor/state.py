@@ -46,7 +46,7 @@ def token_name(token: Token) -> str:
 class State:
     """The machine after the tokens fed so far.
 
-    setup: how many tokens the host writes. position: tokens fed. ended: "", "END", "TRAP", or "FOREIGN" where the model wrote a token
+    setup: how many tokens the host writes. position: tokens fed. pass_at: position of the token that began the pass. ended: "", "END", "TRAP", or "FOREIGN" where the model wrote a token
     that only the host may. registers: (warps, groups, lanes, registers + 1) uint32 and known, the same shape, bool. memory: (words,)
     uint32 and stored, (words,) int64: position of the token that wrote it last, -1 before. results: (stage, lane) -> value of the pass
     that runs, data: lane -> value being stored, words: lane -> word it went to. lit_registers: (warp, group, lane, register) that this
@@ -63,7 +63,7 @@ class State:
         self.registers = np.zeros((m.warps, m.groups, m.lanes, m.registers + 1), np.uint32)
         self.known = np.zeros(self.registers.shape, bool)
         self.memory, self.stored = np.zeros(m.words, np.uint32), np.full(m.words, -1, np.int64)
-        self.position, self.ended = 0, ""
+        self.position, self.pass_at, self.ended = 0, -1, ""
         self.results: dict[tuple[int, int], int] = {}
         self.data: dict[int, int] = {}
         self.words: dict[int, int] = {}
@@ -164,7 +164,7 @@ class State:
     def _begin(self, kind: str) -> None:
         """A pass starts."""
         self.results, self.data, self.words, self.lit_registers = {}, {}, {}, set()
-        self._fresh_words = True
+        self._fresh_words, self.pass_at = True, self.position
         n = self.narrator
         self.active = [lane for lane, target in enumerate(n.targets[n.warp][n.group]) if target == n.block]
         if n.block is not None:

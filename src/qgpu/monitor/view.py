@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ..errors import UsageError
+from ..errors import QgpuError, UsageError
 from .live import StreamReader
 from .replay import Player, Replay
+from .signals import StageSignals
 from .state import State
 from .traces import Trace
 
@@ -29,6 +31,9 @@ class View:
         self.reader = StreamReader(folder) if folder is not None else None
         self.player: Player | None = None
         self._then, self._counts, self._rate = clock(), deque(), 0.0
+        self.values = False  # whether stage results are read from the layers
+        self._signals: tuple[Replay, StageSignals] | None = None
+        self._wanted, self._reader_thread = -1, None
         if trace is not None:
             self.player = Player(Replay(trace.machine, trace.setup, trace.places, trace.ids, title))
             self.player.tick(0.0)
@@ -64,6 +69,43 @@ class View:
                     self._over(self.reader.ended.error)
         if self.player is not None:
             self.player.tick(passed)
+            if self.values and not self.player.live:
+                self._want_values()
+
+    # ---- stage results from the layers ----------------------------------------------------------------------------
+    def stage_values(self) -> Mapping[tuple[int, int], int]:
+        """(stage, lane) -> result of the pass at the cursor, as far as it has been read from the layers; see qgpu.monitor.signals."""
+        if not self.values or self._signals is None or self._signals[0] is not self.player.replay or self.state.running is None:
+            return {}
+        return self._signals[1].known(self.state.pass_at) or {}
+
+    def read_values(self, wanted: Callable[[], bool] = lambda: True) -> None:
+        """Read the results of the pass at the cursor, from the first token on if need be. Raises QgpuError where that is not possible."""
+        replay, at = self.player.replay, self.state.pass_at
+        if at < 0:
+            return
+        if self._signals is None or self._signals[0] is not replay:
+            self._signals = replay, StageSignals(replay.machine, replay.ids, replay.setup)
+        self._signals[1].at(at, wanted)
+
+    def _want_values(self) -> None:
+        """Have another thread read them, unless it is at it."""
+        self._wanted = at = self.state.pass_at
+        if at < 0 or self.stage_values() or (self._reader_thread is not None and self._reader_thread.is_alive()):
+            return
+
+        def read() -> None:
+            try:
+                self.read_values(lambda: self.values and self._wanted == at)
+            except QgpuError as error:
+                self.values, self.notice = False, str(error).replace("\n ", ";")
+        self._reader_thread = threading.Thread(target=read, daemon=True)
+        self._reader_thread.start()
+
+    def toggle_values(self) -> str:
+        """Read stage results from the layers, or no longer. Returns what to say about it."""
+        self.values = not self.values
+        return "stage results that the stream does not say are read between the layers, marked ~" if self.values else "the stream alone"
 
     def _over(self, error: str) -> None:
         """The launch has ended; the panel stays where it is."""

@@ -33,11 +33,12 @@ KEYS = (
     "+ -         faster, slower                x                   hexadecimal or decimal",
     "g           jump to: a token's number, +N, -N, b7 (block 7 runs next), w2 (warp 2's next turn),",
     "            m12, s12 (next store to global, shared word 12), start, end",
+    "v           read what the stream does not say of the stages between the layers, or no longer",
     "q           close the panel; a launch goes on                 ctrl+c  stop the launch, too",
 )
 
 
-KEY_LINE = "space pause  \u2190 \u2192 step  n p pass  + - speed  g jump  home end  x hex  ? help"
+KEY_LINE = "space pause  \u2190 \u2192 step  n p pass  + - speed  g jump  v values  ? help"
 
 
 def styled(lines: list[Line]) -> Text:
@@ -79,6 +80,8 @@ class Pane(Widget):
         if state is None or not (self.size.width and self.size.height):
             return []
         more = (self.view.hexadecimal,) if self.options else ()
+        if self.id == "stages":
+            more += (self.view.stage_values(),)
         width, height = self.size
         return [clip(line, width) for line in self.draw(state, width, height, *more)[:height]]
 
@@ -140,6 +143,7 @@ class Monitor(Widget, can_focus=True):
         Binding("home", "to_start"),
         Binding("end", "to_end"),
         Binding("x", "hexadecimal"),
+        Binding("v", "values"),
         Binding("question_mark,h", "help"),
     ]
 
@@ -239,6 +243,9 @@ class Monitor(Widget, can_focus=True):
     def action_hexadecimal(self) -> None:
         self.view.hexadecimal = not self.view.hexadecimal
         self.show()
+
+    def action_values(self) -> None:
+        self._with(lambda player: self.view.toggle_values())
 
     def action_help(self) -> None:
         self.app.push_screen(Help())
