@@ -37,7 +37,7 @@ def test_every_boundary_bit_for_bit(model, seed):
     result = model(torch.tensor([ids[:setup]]), use_cache=True, output_hidden_states=True)
     parts = [result.hidden_states]
     for token in ids[setup:]:
-        result = model(torch.tensor([[token]]), past_key_values=result.past_key_values, use_cache=True, output_hidden_states=True)
+        result = model(torch.tensor([[token]]), cache=result.cache, use_cache=True, output_hidden_states=True)
         parts.append(result.hidden_states)
     for b in range(layers + 1):
         theirs = torch.cat([part[b][0] for part in parts]).float().numpy()

@@ -37,8 +37,12 @@ class Banks:
     def __init__(self, m: Machine, heads: dict[str, int]) -> None:
         self.m, self.room = m, m.head_dim - 2
         self.heads = {name: width for name, width in heads.items() if PORT.fullmatch(name) or MEMORY.fullmatch(name) or LATCH.match(name)}
-        self.words: dict[str, list[list[int]]] = {name: [] for name in self.heads}
-        self.latched: dict[str, list[int]] = {name: [0] * len(self.pieces(name)) for name in self.heads if LATCH.match(name)}
+        self.n, self.runs = 0, []                                    # tokens so far, those of them that are an EXEC or NEXT
+        self.words: dict[str, list[list[int]]] = {name: [] for name in self.heads}           # at the runs
+        self.latched = {name: [0] * len(self.pieces(name)) for name in self.heads if LATCH.match(name)}
+        self.ports = [(name, int(f[1]), "abc".index(f[2]) if f[2] else int(f[3]), int(f[4]), int(f[5]), self.registers_of(f[2], f[3]))
+                      for name in self.heads if (f := PORT.fullmatch(name))]
+        self.memories = [(name, *map(int, f.groups())) for name in self.heads if (f := MEMORY.fullmatch(name))]
 
     def pieces(self, name: str) -> list[tuple[str, int, int, int]]:
         """(what, stage, lane, bits) of a latch's words in order."""
@@ -55,17 +59,26 @@ class Banks:
 
     def feed(self, at: Architecture, run: bool) -> None:
         """Note what every such head's queried row holds at the token that `at` was just fed. run: whether it is an EXEC or NEXT."""
-        for name in self.heads:
-            if LATCH.match(name):
-                if run:
-                    self.latched[name] = [self._result(at, *piece) for piece in self.pieces(name)]
-                self.words[name].append(self.latched[name])
-            elif not run:
-                self.words[name].append([0])
-            elif found := PORT.fullmatch(name):
-                self.words[name].append([self._register(at, *found.groups())])
-            else:
-                self.words[name].append([self._load(at, *map(int, MEMORY.fullmatch(name).groups()))])
+        self.n += 1
+        if not run:
+            return
+        self.runs.append(self.n - 1)
+        m, judge = self.m, at.judge
+        for name in self.latched:
+            self.words[name].append([self._result(at, *piece) for piece in self.pieces(name)])
+        program, registers = judge.program[judge.block], judge.registers[judge.warp][judge.group]
+        fields = [ports(m, program[3 * s - 1]) for s in range(1, m.stages + 1)]
+        group = judge.warp * m.groups + judge.group
+        for name, stage, port, lane, bank, held in self.ports:
+            number = fields[stage - 1][port]
+            here = number and (group * len(held) + held.index(number)) // self.room == bank
+            self.words[name].append([registers[lane][number] if here else 0])
+        loaded = {}
+        for name, stage, lane, bank in self.memories:
+            if (stage, lane) not in loaded:
+                loaded[stage, lane] = self._load(at, stage, lane)
+            word = loaded[stage, lane]
+            self.words[name].append([judge.memory[word] if word is not None and word // self.room == bank else 0])
 
     def _result(self, at: Architecture, what: str, stage: int, lane: int, bits: int) -> int:
         store = at.last.program.store_stage
@@ -75,32 +88,29 @@ class Banks:
             return 0
         return at.last.stages[store].c[lane] if what == "data" else at.store_word(lane)
 
-    def _register(self, at: Architecture, stage: str, port: str, k: str, lane: str, bank: str) -> int:
-        m, judge = self.m, at.judge
-        number = ports(m, judge.program[judge.block][3 * int(stage) - 1])["abc".index(port) if port else int(k)]
-        if not number:
-            return 0
-        held = self.registers_of(port, k)
-        row = (judge.warp * m.groups + judge.group) * len(held) + held.index(number)
-        return judge.registers[judge.warp][judge.group][int(lane)][number] if row // self.room == int(bank) else 0
-
-    def _load(self, at: Architecture, stage: int, lane: int, bank: int) -> int:
+    def _load(self, at: Architecture, stage: int, lane: int) -> int | None:
+        """Number of the word that a stage loads, or None."""
         trace, instruction = at.last.stages[stage - 1], at.last.program.instructions[stage - 1]
-        if "ld" not in instruction.lines:
-            return 0
-        word = loaded_word(at.judge, trace.a[lane] + trace.b[lane] & 0xFFFFFFFF)
-        return at.judge.memory[word] if word is not None and word // self.room == bank else 0
+        return loaded_word(at.judge, trace.a[lane] + trace.b[lane] & 0xFFFFFFFF) if "ld" in instruction.lines else None
 
     def take(self) -> dict[str, F64]:
-        """head -> (value dims, n) since the last call."""
-        out = {}
+        """head -> (value dims, n) since the last call: 0 where nothing runs; latches keep the last run's."""
+        out, runs = {}, np.array(self.runs, int)
         for name, width in self.heads.items():
-            rows = np.array(self.words[name], np.int64).reshape(-1, len(self.latched.get(name, [0])))     # (n, words)
-            bits = [p[3] for p in self.pieces(name)] if name in self.latched else [WORD]
-            out[name] = np.concatenate([spell(rows[:, k], n) for k, n in enumerate(bits)])
+            latch = self.latched.get(name)
+            words = np.zeros((self.n, len(latch or [0])), np.int64)                          # (n, words)
+            if latch is None:
+                words[runs] = np.array(self.words[name], np.int64).reshape(-1, 1)
+            else:
+                held = np.array([latch, *self.words[name]], np.int64)
+                words[:] = held[np.searchsorted(runs, np.arange(self.n), "right")]
+                self.latched[name] = held[-1].tolist()
+            bits = [WORD] if latch is None else [p[3] for p in self.pieces(name)]
+            out[name] = np.concatenate([spell(words[:, k], n) for k, n in enumerate(bits)])
             if len(out[name]) != width:
                 raise CheckpointError(f"memory head {name} has {width} value dims where {len(out[name])} are expected")
             self.words[name] = []
+        self.n, self.runs = 0, []
         return out
 
 
