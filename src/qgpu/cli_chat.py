@@ -75,7 +75,10 @@ def _offer(error: UsageError, model: str | None) -> str | None:
         return None
     from .machine.description import ARTICLE
     from .merge.build import merge
-    result = merge(BASE, out, ARTICLE, progress=lambda text: print(text, file=sys.stderr))
+    try:
+        result = merge(BASE, out, ARTICLE, progress=lambda text: print(text, file=sys.stderr))
+    except OSError as problem:
+        raise UsageError(f"cannot write the checkpoint: {problem}", where=out, fix="choose another folder, or make room") from None
     return str(result.folder)
 
 

@@ -10,7 +10,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "runtime"), str(HERE.parent / "merge")]
 
 from reference_engine import ReferenceEngine  # noqa: E402
-from scripted import merged_base  # noqa: E402
+from scripted import merged_base, merged_tiny  # noqa: E402
 
 from qgpu.chat.device import Device  # noqa: E402
 from qgpu.machine.description import ARTICLE  # noqa: E402
@@ -37,11 +37,7 @@ def circuit():
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory):
     """A merged folder whose machine compiles in two seconds; small kernels fit it."""
-    import dataclasses
-
-    from merge_models import CONFIG, TINY
-    return merged_base(tmp_path_factory.mktemp("chat_tiny"), dataclasses.replace(
-        CONFIG, vocab_size=1000, num_hidden_layers=2, layer_types=("linear_attention", "full_attention")), TINY)
+    return merged_tiny(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

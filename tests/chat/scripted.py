@@ -1,5 +1,6 @@
 """A scripted language model: canned answers in the sampler's place. Everything else is real: tokenizer, forward passes, caches, launches."""
 
+import dataclasses
 import json
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -34,6 +35,18 @@ def merged_base(root, cfg, machine):
         settings = json.loads((base / name).read_text())
         (base / name).write_text(json.dumps(settings | {"eos_token_id": end, "suppress_tokens": None}))
     return merge(base, root / "merged", machine).folder
+
+
+MADE = {}
+
+
+def merged_tiny(tmp_path_factory):
+    """The same for all test files: two layers, and a machine that small kernels fit and that compiles in two seconds."""
+    from merge_models import CONFIG, TINY
+    if "tiny" not in MADE:
+        cfg = dataclasses.replace(CONFIG, vocab_size=1000, num_hidden_layers=2, layer_types=("linear_attention", "full_attention"))
+        MADE["tiny"] = merged_base(tmp_path_factory.mktemp("chat_tiny"), cfg, TINY)
+    return MADE["tiny"]
 
 
 def calc(expression):

@@ -82,7 +82,7 @@ def test_refusals(text, what, fix, device):
     assert what in e.value.what and fix in e.value.fix and e.value.where.startswith("expression, character"), str(e.value)
 
 
-@pytest.mark.parametrize("machine", [ARTICLE, DEFAULT], ids=lambda m: m.name)
+@pytest.mark.parametrize("machine", [ARTICLE, pytest.param(DEFAULT, marks=pytest.mark.slow)], ids=lambda m: m.name)
 def test_more_numbers_than_a_launch_takes(machine):
     device = Device(lambda: ReferenceEngine(machine), check=False)
     n = 70 if machine is ARTICLE else 600

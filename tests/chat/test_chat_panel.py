@@ -31,9 +31,8 @@ def test_another_terminal_sees_the_launches(beside):
     assert "-m qgpu watch" in line and folder.is_dir()
     assert calculate("[1, 2, 3] @ [4, 5, 6]", device).value == without.value and device.last.tokens == stream
     reader = StreamReader(folder)
-    while reader.poll():
-        pass
-    assert any(path.stat().st_size for path in folder.iterdir())
+    reader.poll()
+    assert reader.replay.ids.tolist() == stream and reader.replay.machine == ARTICLE and reader.ended.error == ""
     with pytest.raises(Overflow):
         calculate("2 ** 31", device)
     assert beside.set(None) == "the panel is off" and not folder.exists() and device.tap is None

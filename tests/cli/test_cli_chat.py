@@ -16,7 +16,7 @@ import pytest
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / name) for name in ("chat", "merge")]
 
 from reference_engine import ReferenceEngine  # noqa: E402
-from scripted import Script, calc  # noqa: E402
+from scripted import Script, calc, merged_tiny  # noqa: E402
 
 from qgpu.chat import open as opening  # noqa: E402
 from qgpu.chat.commands import Commands  # noqa: E402
@@ -29,12 +29,7 @@ from qgpu.qwen.text import Text  # noqa: E402
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    import dataclasses
-
-    from merge_models import CONFIG, TINY
-    from scripted import merged_base
-    return merged_base(tmp_path_factory.mktemp("chat_cli"), dataclasses.replace(
-        CONFIG, vocab_size=1000, num_hidden_layers=2, layer_types=("linear_attention", "full_attention")), TINY)
+    return merged_tiny(tmp_path_factory)
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def open_session(folder: Path, screen: Screen, *, mode: str = "normal", check: b
         raise CheckpointError("the tokenizer has no <|im_end|>", where=str(folder), why="it is none of Qwen's chat models",
                               fix=f"merge a chat model such as {BASE}")
     writer = Writer(talk, text, {*merged.text.stop, end}, chooser or Sampler(sampling, merged.text.suppress), most)
-    box = Toolbox(Device(talk.engine, check, progress), mode)
+    box = Toolbox(Device(talk.engine, check, progress), mode, merged.machine.name)
     interrupts = interrupts or Interrupts()
     return Session(writer, box, screen, interrupts.stopped, thinking, interrupts.launching)
 

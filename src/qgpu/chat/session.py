@@ -10,7 +10,7 @@ from typing import Protocol
 from ..errors import QgpuError
 from ..qwen.chat import END, START, render
 from .calls import Reply, ToolCall, Watcher, read_reply
-from .tools import Outcome, Toolbox, format_help, system_message
+from .tools import Outcome, Toolbox, format_help
 from .writer import Writer
 
 MOST_TRIES = 3
@@ -63,13 +63,13 @@ class Session:
 
     def reset(self) -> None:
         """Forget everything that was said."""
-        self.messages: list[dict[str, str]] = [{"role": "system", "content": system_message(self.toolbox.mode)}]
+        self.messages: list[dict[str, str]] = [{"role": "system", "content": self.toolbox.system_message()}]
         self.turns = []
 
     def set_mode(self, mode: str) -> None:
         """Another tool and another system message; what was said stays."""
         self.toolbox.mode = mode
-        self.messages[0] = {"role": "system", "content": system_message(mode)}
+        self.messages[0] = {"role": "system", "content": self.toolbox.system_message()}
 
     def ask(self, question: str) -> Turn:
         """Put a question, let the model answer and launch.

@@ -63,14 +63,17 @@ def written(call: ToolCall) -> str:
     return f"<tool_call>\n<function={call.name}>\n{parameters}</function>\n</tool_call>"
 
 
-def system_message(mode: str) -> str:
-    """The system message of a mode: the tool, how to call it, when; in advanced mode the reference of docs/qgpu-cuda.md too."""
+def system_message(mode: str, machine: str = "article") -> str:
+    """The system message of a mode: the tool, how to call it, when; in advanced mode the reference of docs/qgpu-cuda.md too.
+
+    machine: the name of the one in the model's weights.
+    """
     specification = json.dumps({"type": "function", "function": SPECIFICATIONS[TOOL_OF[mode]]})
     parts = [f"# Tools\n\nThere is one function for you:\n\n<tools>\n{specification}\n</tools>\n\n"
              f"A call looks like this, with nothing after it:\n\n{written(EXAMPLE[mode])}\n\n"
              "What it returns comes in <tool_response></tool_response>.", RULES[mode]]
     if mode == "advanced":
-        parts.append(REFERENCE.read_text(encoding="utf-8").strip())
+        parts += [f"Your GPU is the machine {machine}.", REFERENCE.read_text(encoding="utf-8").strip()]
     return "\n\n".join(parts)
 
 
@@ -90,10 +93,17 @@ def format_help(mode: str) -> str:
 
 
 class Toolbox:
-    """Carries calls out on a device. Errors come back as text for the model; only an interrupt is raised."""
+    """Carries calls out on a device. Errors come back as text for the model; only an interrupt is raised.
 
-    def __init__(self, device: Device, mode: str = "normal") -> None:
-        self.device, self.mode = device, mode
+    machine: the name of the device's machine, known before its engine is made.
+    """
+
+    def __init__(self, device: Device, mode: str = "normal", machine: str = "article") -> None:
+        self.device, self.mode, self.machine = device, mode, machine
+
+    def system_message(self) -> str:
+        """What the model is told in this mode."""
+        return system_message(self.mode, self.machine)
 
     def call(self, call: ToolCall) -> Outcome:
         """Check a call and carry it out."""
