@@ -13,7 +13,7 @@ import numpy as np
 
 from .facts import Facts, Form, Term, add, grid, put, put_all, sums
 
-SMALL, WIDE = 1 << 12, 1 << 18
+SMALL, WIDE = 1 << 11, 1 << 22
 DEPTH = 3
 CROSS = 600
 """Most pairs of conditions that are compared."""
@@ -26,6 +26,9 @@ class Exclusion:
         self.facts = facts
         self._conditions: dict[int, list[list[Form]]] = {}
         self._pairs: dict[tuple[int, int], bool] = {}
+        self._needs: dict[tuple[int, int], bool] = {}
+        self._kills: dict[tuple, bool] = {}
+        self._nears: dict[int, set[int]] = {}
         self._clashes: dict[tuple, bool] = {}
 
     # ---- pairs of variables -----------------------------------------------------------------------------------------
@@ -68,19 +71,25 @@ class Exclusion:
             return True
         return len(mine) * len(other) <= CROSS and all(self.apart(a + b) for a in mine for b in other)
 
-    def apart(self, forms: list[Form]) -> bool:
+    def needs(self, u: int, v: int) -> bool:
+        """Whether u is 0 wherever v is 0."""
+        key = (u, v)
+        if key not in self._needs:
+            cases = self.conditions(u) if u in self.facts.defs or u in self.facts.on else [[]]
+            self._needs[key] = all(any(self.facts.most(put(f, {v: 0})) < 1 for f in case if v in f[1]) for case in cases)
+        return self._needs[key]
+
+    def apart(self, forms: list[Form], splits: int = 1) -> bool:
         """Whether these forms are never all at least 1."""
         facts, known = self.facts, {}
         for c, terms in forms:                             # literals: their value, and what they exclude
             for v, k in terms.items() if len(terms) == 1 and c == 0 else ():
                 if k == 1 and facts.hi[v] == 1:
-                    if known.get(v) == 0:
+                    others = self._others(v)
+                    if known.get(v) == 0 or any(known.get(u) == 1 for u in others):
                         return True
+                    known.update(dict.fromkeys(others, 0))
                     known[v] = 1
-                    others = {u for g in facts.groups[v] for u in facts.members[g]} | facts.pairs.get(v, set())
-                    if any(known.get(u) == 1 for u in others if u != v):
-                        return True
-                    known.update((u, 0) for u in others if u != v)
         forms = [put(f, known) for f in forms]
         if any(facts.most(f) < 1 for f in forms):
             return True
@@ -89,26 +98,49 @@ class Exclusion:
             for g in forms[:i]:
                 if not f[1].keys().isdisjoint(g[1].keys()) and facts.most(add(f, g)) < 2:
                     return True
-        if forms and len({v for f in forms for v in f[1]}) <= 6:
-            points = grid(facts, forms, SMALL)
-            return points is not None and not np.any((points >= 1).all(axis=1))
-        return False
+        points = grid(facts, forms, SMALL) if forms else None
+        if points is not None:
+            if not np.any((points >= 1).all(axis=1)):
+                return True
+        names = {v for f in forms for v in f[1]}
+        count = Counter(g for v in names for g in facts.groups[v])
+        if not splits or not count or count.most_common(1)[0][1] < 2:
+            return False
+        members = [v for v in facts.members[count.most_common(1)[0][0]] if v in names]      # one case a member, and none
+        cases = [dict.fromkeys(members, 0), *(dict.fromkeys(self._others(v), 0) | {v: 1} for v in members if facts.hi[v] == 1)]
+        return len(cases) == len(members) + 1 and all(self.apart([put(f, case) for f in forms], splits - 1) for case in cases)
+
+    def _others(self, v: int) -> set[int]:
+        """What the facts say is 0 where v is not."""
+        return ({u for g in self.facts.groups[v] for u in self.facts.members[g]} | self.facts.pairs.get(v, set())) - {v}
 
     # ---- a variable and a term --------------------------------------------------------------------------------------
     def kills(self, v: int, term: Term) -> bool:
         """Whether the term is 0 wherever v is not 0."""
-        forms = [f for f in term[1:] if f[1]]
-        if any(v in f[1] for f in forms):
+        (a, f), (b, g) = term[1:]
+        if v in f or v in g:
             return False
-        if all(self.apart(case + forms) for case in self.conditions(v)):
-            return True
-        return any(self._clash(v, f) for f in forms if len(f[1]) > 2)
+        key = (v, a, tuple(f.items()), b, tuple(g.items()))
+        if key not in self._kills:
+            forms = [x for x in term[1:] if x[1]]
+            near = self._near(v)
+            meets = any(u in near or not near.isdisjoint(-1 - k for k in self.facts.groups[u]) for x in forms for u in x[1])
+            self._kills[key] = meets and all(self.apart(case + forms, 0) for case in self.conditions(v)) or any(
+                self._clash(v, x) for x in forms if len(x[1]) > 2)
+        return self._kills[key]
+
+    def _near(self, v: int) -> set[int]:
+        """Variables of v's conditions, and -1 - group for their groups."""
+        if v not in self._nears:
+            names = {u for case in self.conditions(v) for f in case for u in f[1]}
+            self._nears[v] = names | {-1 - g for u in names for g in self.facts.groups[u]}
+        return self._nears[v]
 
     def _clash(self, v: int, f: Form) -> bool:
         """Whether v and f are never both at least 1, by trying all that v and the variables of f are made of."""
         facts, of_v = self.facts, self._leaves(v)
-        if len(of_v) < 2 or facts.hi[v] != 1 or facts.lo[v] < 0:
-            return False
+        if len(of_v) < 2 or facts.hi[v] != 1 or facts.lo[v] < 0 or any(k != 1 for k in f[1].values()):
+            return False                                   # looked for where f is a conjunction
         related = [u for u, k in f[1].items() if k > 0 and u in facts.defs and self._leaves(u) & of_v]
         if len(related) < 2:
             return False
@@ -131,8 +163,7 @@ class Exclusion:
             members = facts.members[groups.most_common(1)[0][0]]
             cases = [dict.fromkeys(members, 0)]
             for m in members:
-                others = {u for g in facts.groups[m] for u in facts.members[g]} | facts.pairs.get(m, set())
-                cases.append(dict.fromkeys(others, 0) | {m: 1})
+                cases.append(dict.fromkeys(self._others(m), 0) | {m: 1})
         for case in cases:
             terms = [self.alive(put_all(d, case)) for d in made]
             if not terms[0]:

@@ -115,10 +115,11 @@ def variables(terms: Iterable[Term]) -> list[int]:
 
 # ---- all values at once ---------------------------------------------------------------------------------------------
 def grid(facts: Facts, forms: Sequence[Form], limit: int) -> np.ndarray | None:
-    """Values (points, forms) that include all that the forms can be at once; None if there are more than `limit` points.
+    """Values (points, forms) that include all that the forms can be at once; None if there are more than `limit` of them.
 
     A group is one axis (nothing, or one member); variables whose coefficients are in proportion form one axis of their sums.
     """
+    limit //= max(len(forms), 1)
     names = list(dict.fromkeys(v for f in forms for v in f[1]))
     at = {v: i for i, v in enumerate(names)}
     k = np.zeros((len(names), len(forms)))
@@ -147,13 +148,16 @@ def grid(facts: Facts, forms: Sequence[Form], limit: int) -> np.ndarray | None:
             unit = np.abs(used).min() * np.sign(used[0])
             alike.setdefault(tuple(column / unit), []).append((v, unit))
     for direction, members in alike.items():
-        sums = np.zeros(1)
-        for v, unit in members:
+        first, unit = members[0]
+        sums = np.arange(facts.lo[first], facts.hi[first] + 1) * unit
+        for v, unit in members[1:]:
             sums = np.unique(sums[:, None] + np.arange(facts.lo[v], facts.hi[v] + 1) * unit)
             if size * len(sums) > limit:
                 return None
         axes.append(sums[:, None] * np.array(direction))
         size *= len(sums)
+        if size > limit:
+            return None
     points = np.array([f[0] for f in forms], float)[None]
     for axis in sorted(axes, key=len):
         points = (points[:, None, :] + axis[None]).reshape(-1, len(forms))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..machine.description import OPERATIONS, SPECIALS, Machine
 
+OPERATION = "an instruction has one operation"
 RELATIONS = ("lt", "eq", "gt")
 COMPANIONS = {"xor": {"and"}, "and": {"xor"}, "add": {"ld", "st"}, "ld": {"add"}, "st": {"add"},
               "set": {*RELATIONS, "signed"}, "minmax": {*RELATIONS, "signed"}, "signed": {*RELATIONS, "set", "minmax"},
@@ -21,7 +22,7 @@ def exclusive_bits(m: Machine) -> list[tuple[str, list[str]]]:
     stages = range(1, m.stages + 1)
     for s in stages:
         for i, a in enumerate(OPERATIONS):
-            out += [("an instruction has one operation", [f"s{s}.op_{a}", f"s{s}.op_{b}"]) for b in OPERATIONS[:i]
+            out += [(OPERATION, [f"s{s}.op_{a}", f"s{s}.op_{b}"]) for b in OPERATIONS[:i]
                     if b not in COMPANIONS.get(a, ())]
         for o in "abc":
             lines = [f"s{s}.{n}" for n in m.operand_fields() if n.startswith(f"{o}_")]

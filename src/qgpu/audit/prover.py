@@ -22,8 +22,8 @@ from .facts import Facts, Term, add, grid, put_all, sums, variables
 STEPS = 3000
 """Most cases of one proof."""
 SPLIT = 40
-FIRST, LAST = 1 << 14, 1 << 20
-"""Points of a grid that is tried before splitting, and where nothing is left to split."""
+FIRST, LAST = 1 << 17, 1 << 23
+"""Numbers in a grid that is tried before splitting, and where nothing is left to split."""
 F_LIMIT, G_LIMIT, H_LIMIT = 40, 256, 256
 """Largest factors and product that a unit computes exactly (`numbers`)."""
 
@@ -48,27 +48,36 @@ class Between:
 
 @dataclass(frozen=True)
 class Exact:
-    """Each term's factors, where both are positive, are integers within the limits, and weight * f * g is an integer."""
+    """Each term's factors, where both are positive, are integers within the limits. Weights do not matter."""
 
     def bounds(self, facts: Facts, terms: list[Term], const: float) -> bool:
-        for w, f, g in terms:
-            if any(x[0] != floor(x[0]) or any(k != floor(k) for k in x[1].values()) for x in (f, g)) or w != floor(w):
-                return False
+        """Whether bounds of each term suffice."""
+        for _, f, g in terms:
             a, b = facts.most(f), facts.most(g)
             if not (a <= F_LIMIT and b <= G_LIMIT and (a * b <= H_LIMIT or facts.most(add(f, g)) ** 2 <= 4 * H_LIMIT)):
                 return False
         return True
 
     def grid(self, terms: list[Term], points: np.ndarray, const: float) -> bool:
-        for i, (w, _, _) in enumerate(terms):
-            f, g = points[:, 2 * i], points[:, 2 * i + 1]
-            on = (f > 0) & (g > 0)
-            f, g = f[on], g[on]
-            if np.any(f > F_LIMIT) or np.any(g > G_LIMIT) or np.any(f * g > H_LIMIT):
-                return False
-            if np.any(f != np.rint(f)) or np.any(g != np.rint(g)) or np.any(w * f * g != np.rint(w * f * g)):
-                return False
-        return True
+        """Whether it holds at every point."""
+        f, g = points[:, 0::2], points[:, 1::2]
+        on = (f > 0) & (g > 0)
+        f, g = f[on], g[on]
+        return not (np.any(f > F_LIMIT) or np.any(g > G_LIMIT) or np.any(f * g > H_LIMIT))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The sum is an integer."""
+
+    def bounds(self, facts: Facts, terms: list[Term], const: float) -> bool:
+        """Whether weights suffice: factors are integers."""
+        return const == floor(const) and all(w == floor(w) for w, _, _ in terms)
+
+    def grid(self, terms: list[Term], points: np.ndarray, const: float) -> bool:
+        """Whether it holds at every point."""
+        total = const + sums(terms, points)
+        return bool(np.all(total == np.rint(total)))
 
 
 def extent(facts: Facts, terms: list[Term]) -> tuple[float, float]:
@@ -97,7 +106,7 @@ class Prover:
         self.known: dict[tuple, list[Proof]] = {}
         self.steps = self.found = self.repeated = 0
 
-    def prove(self, goal: Between | Exact, terms: list[Term], const: float = 0.0) -> bool:
+    def prove(self, goal: Between | Exact | Whole, terms: list[Term], const: float = 0.0) -> bool:
         """Whether the goal holds for every value of the variables that the facts allow, as far as a proof is found."""
         key, names = self._key(goal, terms, const)
         proofs = self.known.setdefault(key, [])
@@ -105,8 +114,11 @@ class Prover:
             if not proof.used or self._holds_again(proof, names):
                 self.repeated += 1
                 return proof.holds
-        search = _Search(self, goal, STEPS)
-        holds = search.go([(w, f, g) for w, f, g in terms], const, {})
+        for kills in (False, True):                            # most proofs need no exclusion of whole terms
+            search = _Search(self, goal, kills)
+            holds = search.go(terms, const, {})
+            if holds:
+                break
         at = {v: i for i, v in enumerate(names)}
         local = lambda f: (f[0], {at[v]: k for v, k in f[1].items()})
         used = [(u[0], *(at[v] for v in u[1:])) if u[0] != "kills" else ("kills", at[u[1]], (u[2][0], local(u[2][1]), local(u[2][2])))
@@ -120,6 +132,8 @@ class Prover:
         for kind, *what in proof.used:
             if kind == "pair":
                 good = self.exclusion.excludes(names[what[0]], names[what[1]])
+            elif kind == "needs":
+                good = self.exclusion.needs(names[what[0]], names[what[1]])
             elif kind == "when":
                 good = names[what[0]] in self.facts.when.get((names[what[1]], names[what[2]]), ())
             else:
@@ -146,8 +160,8 @@ class Prover:
 class _Search:
     """One search for a proof."""
 
-    def __init__(self, prover: Prover, goal, steps: int) -> None:
-        self.prover, self.goal, self.left = prover, goal, steps
+    def __init__(self, prover: Prover, goal: Between | Exact | Whole, kills: bool) -> None:
+        self.prover, self.goal, self.kills, self.left = prover, goal, kills, STEPS
         self.facts, self.exclusion = prover.facts, prover.exclusion
         self.used: dict[object, tuple] = {}
 
@@ -155,7 +169,7 @@ class _Search:
         """Whether the goal holds where `fixed` variables have these values."""
         facts = self.facts
         terms = self.exclusion.alive(terms)
-        if isinstance(self.goal, Between):
+        if not isinstance(self.goal, Exact):
             const += sum(w * f[0] * g[0] for w, f, g in terms if not f[1] and not g[1])
             terms = [t for t in terms if t[1][1] or t[2][1]]
         if self.goal.bounds(facts, terms, const):
@@ -185,15 +199,17 @@ class _Search:
             values = {v: x}
             if x:
                 values |= {u: 0 for u in names if u != v and self._excluded(v, u, fixed | {v: x})}
+            else:
+                values |= {u: 0 for u in names if u != v and self._needed(u, v)}
             part = put_all(terms, values)
-            if x:
+            if x and self.kills:
                 part = [t for t, old in zip(part, terms) if not self._killed(v, old, t)]
             if not self.go(part, const, fixed | values):
                 return False
         return True
 
     def _grid(self, terms: list[Term], limit: int) -> np.ndarray | None:
-        return grid(self.facts, [x for t in terms for x in t[1:]], max(limit, 64) // 1 if len(terms) < 64 else limit // 8)
+        return grid(self.facts, [x for t in terms for x in t[1:]], limit)
 
     def _excluded(self, v: int, u: int, fixed: dict[int, float]) -> bool:
         """Whether u is 0 where v is not; noted as used."""
@@ -205,6 +221,13 @@ class _Search:
             if fixed.get(bit) == 1:
                 self.used["when", bit, v, u] = ("when", bit, v, u)
                 return True
+        return False
+
+    def _needed(self, u: int, v: int) -> bool:
+        """Whether u is 0 where v is; noted as used."""
+        if self.exclusion.needs(u, v):
+            self.used["needs", u, v] = ("needs", u, v)
+            return True
         return False
 
     def _killed(self, v: int, old: Term, new: Term) -> bool:
@@ -242,7 +265,7 @@ class _Search:
                 if self.exclusion.excludes(v, u) or any(fixed.get(b) == 1 for b in bits):
                     score[v] += 1
                     score[u] += 1
-        for v in names:
+        for v in names if self.kills and not score else ():
             if v in facts.defs and facts.hi[v] == 1 and facts.lo[v] == 0:
                 score[v] += 4 * sum(self.exclusion.kills(v, t) for t in terms)
         if score:
