@@ -8,6 +8,7 @@ positions in order. The arithmetic is the sparse engine's, term by term, so the 
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -130,7 +131,10 @@ class PrefillEngine:
         ptr, dims, unit_at, gate_at = touched(plan)
         self._touched = (ptr, dims)
         out_ptr, _, out_weight, _ = plan.out.arrays()
-        self._units = (groups(plan.unit_groups, 2), plan.f.arrays(), plan.g.arrays(), (out_ptr, unit_at, out_weight), ints(plan.tap))
+        starts = [row[-2] for row in plan.unit_pairs]
+        part_ptr = [bisect_left(starts, row[-2]) for row in plan.unit_groups] + [len(starts)]
+        self._units = (groups(plan.unit_groups, 2), ints(part_ptr), groups([row[4:] for row in plan.unit_pairs], 2), plan.f.arrays(),
+                       plan.g.arrays(), (out_ptr, unit_at, out_weight), ints(plan.tap))
         forms, form_ptr, runs, run_ptr = shared_gates(plan)
         gate_ptr, _, gate_weight, _ = plan.gate_out.arrays()
         self._memory = (

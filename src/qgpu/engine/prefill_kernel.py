@@ -46,7 +46,14 @@ def _over(x, width, at, n, tap, source, forms, r, acc):
     p, last, b = np.uint64(ptr[r]), np.uint64(ptr[r + ONE]), bias[r]
     if tap:
         for t in range(n):
-            acc[t] = _back(x, width, at + t, tap, source, forms, r)
+            acc[t] = b
+        for q in range(p, last):
+            i0, v0 = np.uint64(idx[q]) * width, val[q]
+            for t in range(n):
+                acc[t] += v0 * x[i0 + np.uint64(max(source[tap - 1, at + t], 0))]
+        for t in range(n):
+            if source[tap - 1, at + t] < 0:
+                acc[t] = 0
     elif last - p >= TWO:
         i0, v0 = np.uint64(idx[p]) * width + at, val[p]
         i1, v1 = np.uint64(idx[p + ONE]) * width + at, val[p + ONE]
@@ -90,10 +97,43 @@ def _on(x, width, n, groups, k, on):
     return count
 
 
+@njit(inline="always")
+def _any_on(x, width, at, n, groups, k):
+    """Whether group k's trigger lets any of n columns from `at` on through."""
+    dims, offs, _ = groups
+    d, e = dims[k, 0], dims[k, 1]
+    count = np.int32(0)
+    if d < 0:
+        count = np.int32(1)
+    elif e < 0:
+        i, a = np.uint64(d) * width + at, offs[k, 0]
+        for t in range(n):
+            count += np.int32(x[i + t] != a)
+    else:
+        i, a, j, b = np.uint64(d) * width + at, offs[k, 0], np.uint64(e) * width + at, offs[k, 1]
+        for t in range(n):
+            count += np.int32((x[i + t] != a) | (x[j + t] != b))
+    return count > 0
+
+
+@njit(inline="always")
+def _place(added, dirty, width, n, place):
+    """Where a place's row of `added` begins; it is cleared when it is first used in a layer."""
+    i = np.uint64(place) * width
+    if not dirty[place]:
+        dirty[place] = 1
+        for t in range(n):
+            added[i + t] = 0
+    return i
+
+
 @njit(**OPTIONS)
-def _units(x, width, n, added, source, units, g0, g1, on, fs, gs):
-    """Every unit of groups g0..g1 at n columns; contributions go to added (places * width,)."""
-    groups, f, g, (op, oi, ov), tap = units
+def _units(x, width, n, added, dirty, source, units, g0, g1, on, fs, gs):
+    """Every unit of groups g0..g1 at n columns; contributions go to added (places * width,).
+
+    A group's units share one trigger, those of one of its parts a second one, of their other factor.
+    """
+    groups, part_ptr, parts, f, g, (op, oi, ov), tap = units
     span, past = groups[2], np.uint64(PAST)
     for k in range(g0, g1):
         count = _on(x, width, n, groups, k, on)
@@ -111,7 +151,7 @@ def _units(x, width, n, added, source, units, g0, g1, on, fs, gs):
                     b = _at(x, width, past + t, g, u)
                     if b > 0:
                         for p in range(np.uint64(op[u]), np.uint64(op[u + ONE])):
-                            added[np.uint64(oi[p]) * width + t] += a * b * ov[p]
+                            added[_place(added, dirty, width, n, oi[p]) + t] += a * b * ov[p]
             continue
         start, end = ZERO, n
         while not on[start]:                                 # columns that need the group lie together, more or less
@@ -119,20 +159,23 @@ def _units(x, width, n, added, source, units, g0, g1, on, fs, gs):
         while not on[end - ONE]:
             end -= ONE
         at, some = past + start, end - start
-        for u in range(first, last):
-            _over(x, width, at, some, tap[u], source, f, u, fs)
-            positive = np.int32(0)
-            for t in range(some):
-                positive += np.int32(fs[t] > 0)
-            if positive == 0:
+        for k2 in range(part_ptr[k], part_ptr[k + 1]):
+            if not _any_on(x, width, at, some, parts, k2):
                 continue
-            _over(x, width, at, some, 0, source, g, u, gs)
-            for t in range(some):
-                fs[t] = max(fs[t], np.float32(0)) * max(gs[t], np.float32(0))
-            for p in range(np.uint64(op[u]), np.uint64(op[u + ONE])):
-                i, w = np.uint64(oi[p]) * width + start, ov[p]
+            for u in range(np.uint64(parts[2][k2, 0]), np.uint64(parts[2][k2, 1])):
+                _over(x, width, at, some, tap[u], source, f, u, fs)
+                positive = np.int32(0)
                 for t in range(some):
-                    added[i + t] += fs[t] * w
+                    positive += np.int32(fs[t] > 0)
+                if positive == 0:
+                    continue
+                _over(x, width, at, some, 0, source, g, u, gs)
+                for t in range(some):
+                    fs[t] = max(fs[t], np.float32(0)) * max(gs[t], np.float32(0))
+                for p in range(np.uint64(op[u]), np.uint64(op[u + ONE])):
+                    i, w = _place(added, dirty, width, n, oi[p]) + start, ov[p]
+                    for t in range(some):
+                        added[i + t] += fs[t] * w
 
 
 @njit(inline="always")
@@ -211,7 +254,7 @@ def _addresses(x, width, n, source, h, rows, decodes, on, fs, keys, known, writt
 
 
 @njit(**OPTIONS)
-def _head(x, width, n, added, source, order, h, state, memory, on, fs, keys, known, written, reads, n_reads, gate, data,
+def _head(x, width, n, added, dirty, source, order, h, state, memory, on, fs, keys, known, written, reads, n_reads, gate, data,
           held):
     """Memory head h at each column, in the order of the stream. state: (rows, dims).
 
@@ -268,7 +311,7 @@ def _head(x, width, n, added, source, order, h, state, memory, on, fs, keys, kno
                 one[0] = got
                 _round_bf16(one)
                 for i in range(op[q], op[q + 1]):
-                    added[np.uint64(oi[i]) * width + t] += one[0] * b * ov[i]
+                    added[_place(added, dirty, width, n, oi[i]) + t] += one[0] * b * ov[i]
     return held
 
 
@@ -290,6 +333,7 @@ def piece(x, width, order, source, added, states, history, back, touched, units,
     data = np.empty((states.shape[2], width), np.float32)
     back_ptr, back_dims = back
     ptr, dims = touched
+    dirty = np.empty(added.shape[0] // np.int64(width), np.uint8)
     for layer in range(first, last):
         for i in range(back_ptr[layer], back_ptr[layer + 1]):
             at = np.uint64(back_dims[i]) * width
@@ -297,16 +341,16 @@ def piece(x, width, order, source, added, states, history, back, touched, units,
                 x[at + np.uint64(PAST - 3 + j)] = history[i, j]
             for j in range(3):
                 history[i, j] = x[at + (past + order[count - 3 + j] if count + j >= 3 else np.uint64(PAST + count - 3 + j))]
-        m = np.uint64(ptr[layer + 1] - ptr[layer])
-        for i in range(m * width):
-            added[i] = 0
-        _units(x, width, n, added, source, units, layer_units[layer], layer_units[layer + 1], on, fs, gs)
+        m = ptr[layer + 1] - ptr[layer]
+        dirty[:m] = 0
+        _units(x, width, n, added, dirty, source, units, layer_units[layer], layer_units[layer + 1], on, fs, gs)
         held = -1
         known[:] = 0
         for h in range(layer_heads[layer], layer_heads[layer + 1]):
-            held = _head(x, width, n, added, source, order, h, states[h], memory, on, fs, keys, known, written, reads, n_reads, gate, data,
+            held = _head(x, width, n, added, dirty, source, order, h, states[h], memory, on, fs, keys, known, written, reads, n_reads, gate, data,
                          held)
         for i in range(m):
-            at, extra = np.uint64(dims[np.uint64(ptr[layer]) + i]) * width + past, i * width
-            for t in range(n):
-                x[at + t] += added[extra + t]
+            if dirty[i]:
+                at, extra = np.uint64(dims[ptr[layer] + i]) * width + past, np.uint64(i) * width
+                for t in range(n):
+                    x[at + t] += added[extra + t]
