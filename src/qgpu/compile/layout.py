@@ -71,6 +71,14 @@ def clearing_units(s: Signal) -> list[Unit]:
     return [Unit(one, s.form(), ((s, -1),), note, "clear"), Unit(one, -s.form(), ((s, 1),), note, "clear")]
 
 
+def free_units(m: Machine, sched: Schedule, layer: int) -> int:
+    """Units that a layer (from 1) has room for beside its own. Units that look back share no head with others: a merged circuit's."""
+    units, room = sched.layer_units[layer - 1], m.head_dim - 2
+    taps = [u.tap for u in units]
+    heads = sum(-(-taps.count(tap) // room) for tap in set(taps) - {0})
+    return (m.heads - len(sched.layer_heads[layer - 1]) - heads) * room - taps.count(0)
+
+
 def lay_out(c: Circuit, m: Machine, sched: Schedule, inputs: list[Signal], keep: set[Signal]) -> Layout:
     """Allocate dims by live range. Raises CompileError naming the layer where they run out."""
     last_version: dict[Signal, Signal] = {}
@@ -127,7 +135,7 @@ def lay_out(c: Circuit, m: Machine, sched: Schedule, inputs: list[Signal], keep:
     spans = []
     for layer in range(1, sched.layers + 1):
         dead += [r for r in by_end.get(layer, ()) if not last_version[r].fractional]
-        slots = (m.heads - len(sched.layer_heads[layer - 1])) * room - len(sched.layer_units[layer - 1])
+        slots = free_units(m, sched, layer)
         now: list[Unit] = []
         kept_dead: list[Signal] = []
         for r in dead:
