@@ -81,7 +81,8 @@ def measure(pairs: int, size: tuple[int, int], machine_name: str) -> float:
         for k in range(pairs):
             for watched in ((False, True), (True, False))[k % 2]:
                 one(watched, writer)
-                print(f"  {'with' if watched else 'without':<8}{speeds[watched][-1]:>10,.0f} tokens/s {cpu[watched][-1]:>10,.1f} us of processor time a token")
+                print(f"  {'with' if watched else 'without':<8}{speeds[watched][-1]:>10,.0f} tokens/s "
+                      f"{cpu[watched][-1]:>10,.1f} us of processor time a token")
         alive = panel.poll() is None
         writer.close_readers()
         said = panel.communicate()[0].split()

@@ -34,7 +34,7 @@ def register(commands: argparse._SubParsersAction) -> None:
                                  formatter_class=argparse.RawDescriptionHelpFormatter,
                                  description="Show warps, lanes, program, stages, registers, memory and tokens of a recorded launch.")
     parser.add_argument("trace", metavar="TRACE", help="a file that run --trace wrote; or the folder of a running launch")
-    parser.add_argument("--at", metavar="PLACE", action="append", help="begin at this place; may be repeated, each goes on from the one before")
+    parser.add_argument("--at", metavar="PLACE", action="append", help="begin at this place; may be repeated, one after the other")
     parser.add_argument("--values", action="store_true", help="stage results that the stream does not say: read them between the layers")
     parser.add_argument("--text", action="store_true", help="print the panel as text and end")
     parser.add_argument("--svg", metavar="FILE", help="write the panel as a picture and end")
@@ -57,7 +57,7 @@ def watch(options: argparse.Namespace) -> int:
         view = View(folder=path)
         view.tick()
         if view.player is None:
-            raise UsageError("no launch runs here", where=str(path), fix="give a file that `qgpu run --trace FILE` wrote")
+            raise UsageError("no launch runs here", where=str(path), why=view.notice, fix="give a file that `qgpu run --trace FILE` wrote")
     else:
         view = View(read_trace(path, machine), title=path.stem)
         for place in options.at or ():

@@ -122,8 +122,8 @@ def test_jumps():
     assert player.step_pass(back=True) == "" and kind().kind in ("EXEC", "NEXT", "PARK")
     player.jump("0")
     assert player.step_pass(back=True) == "no pass before this one"
-    for wrong, why in (("b126", "has 126"), ("w9", "has 8"), ("m4096", "has 4096"), ("s1024", "has 1024"), ("99999", "no token 99999"), ("7b", "is no place"),
-                       ("", "is no place"), ("b", "is no place"), ("-", "is no place"), ("x" * 5000, "is no place"), ("9" * 50, "is no place")):
+    for wrong, why in (("b126", "has 126"), ("w9", "has 8"), ("m4096", "has 4096"), ("s1024", "has 1024"),
+                       ("99999", "no token 99999"), ("7b", "is no place"), ("", "is no place"), ("b", "is no place"), ("-", "is no place"), ("x" * 5000, "is no place"), ("9" * 50, "is no place")):
         before = player.cursor
         message = player.jump(wrong)
         assert why in message and len(message) < 300 and player.cursor == before

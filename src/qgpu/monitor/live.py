@@ -49,7 +49,8 @@ class StreamWriter:
     the launch's engine is wrapped, and every token that passes goes to the folder. on_flush is called now and then, between two tokens;
     what it raises stops the launch. Raises UsageError where the folder cannot be written."""
 
-    def __init__(self, folder: str | Path, on_flush: Callable[[], None] | None = None, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, folder: str | Path, on_flush: Callable[[], None] | None = None,
+                 clock: Callable[[], float] = time.perf_counter) -> None:
         self.folder, self.on_flush, self.clock = Path(folder), on_flush, clock
         self.number, self._out, self._held, self.running = 0, None, array("I"), False
         self._next = self.first_at = self.last_at = 0.0
@@ -68,7 +69,8 @@ class StreamWriter:
             self._out = open(self.folder / f"tokens-{self.number}.bin", "xb", buffering=0)
             self._out.write(_little(setup))
             _write_json(self.folder / f"launch-{self.number}.json", {
-                "machine": as_dict(machine), "setup": len(setup), "places": {str(b): p for b, p in places.items()}, "title": title, "pid": os.getpid()})
+                "machine": as_dict(machine), "setup": len(setup), "places": {str(b): p for b, p in places.items()}, "title": title,
+                "pid": os.getpid()})
         except OSError as e:
             raise UsageError(f"cannot write the stream for the panel: {e}", where=str(self.folder)) from None
         self.generated, self._next, self.running = 0, self.clock() + FLUSH_SECONDS, True

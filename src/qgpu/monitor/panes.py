@@ -123,7 +123,8 @@ def rom(state: State, width: int, height: int) -> list[Line]:
             room = width - sum(len(text) for text, _ in line)
             after = goes(m, block)
             short = " ".join(text.split(" = ")[-1].split()[0] for text in instructions(m, block) if text)
-            body = next((b for b in (full, short) if len(b) + len(after) + 2 <= room), short[:max(0, room - len(after) - 4)].rstrip() + " ..")
+            cut = short[:max(0, room - len(after) - 4)].rstrip() + " .."
+            body = next((b for b in (full, short) if len(b) + len(after) + 2 <= room), cut)
             line += [(f"{body}  " if body else "", "on" if current else ""), (after, "head")]
         lines.append(clip(line, width))
     return lines
@@ -131,6 +132,11 @@ def rom(state: State, width: int, height: int) -> list[Line]:
 
 def _columns(cells: Sequence[str], widths: Sequence[int], styles: Sequence[str]) -> Line:
     return [(f" {cell:>{width}}", style) for cell, width, style in zip(cells, widths, styles)]
+
+
+def _on(m: Machine, active: set[int]) -> list[str]:
+    """Styles of the lanes' heads."""
+    return ["on" if lane in active else "dim" for lane in range(m.lanes)]
 
 
 def stages(state: State, width: int, height: int, hexadecimal: bool = False, signals: Mapping[tuple[int, int], int] = {}) -> list[Line]:
@@ -176,7 +182,7 @@ def stages(state: State, width: int, height: int, hexadecimal: bool = False, sig
     left = max([len(text) for text, _ in rows] + [min(34, width // 3)])
     each = [max([len(heads[lane])] + [len(cells[lane][0]) for _, cells in rows]) for lane in range(m.lanes)]
     where = f"block {n.block} {goes(m, block)}"
-    lines: list[Line] = [[(f"{where:<{left}.{left}}", "head"), *_columns(heads, each, ["on" if lane in active else "dim" for lane in range(m.lanes)])]]
+    lines: list[Line] = [[(f"{where:<{left}.{left}}", "head"), *_columns(heads, each, _on(m, active))]]
     for text, cells in rows:
         lines.append([(f"{text:<{left}}", ""), *_columns([c for c, _ in cells], each, [s for _, s in cells])])
     return [clip(line, width) for line in lines[:height]]
@@ -209,8 +215,8 @@ def registers(state: State, width: int, height: int, hexadecimal: bool = False) 
         cells, widths = table(True)
         hexadecimal = True
     active = set(state.active)
-    lines: list[Line] = [[("hex " if hexadecimal else "    ", "dim"),
-                          *_columns([f"lane{lane} " for lane in range(m.lanes)], widths, ["on" if lane in active else "dim" for lane in range(m.lanes)])]]
+    heads = [f"lane{lane} " for lane in range(m.lanes)]
+    lines: list[Line] = [[("hex " if hexadecimal else "    ", "dim"), *_columns(heads, widths, _on(m, active))]]
     at = max((i for i, r in enumerate(shown) if any((lane, r) in lit for lane in range(m.lanes))), default=0)
     for i in window(len(shown), at, height - 1):
         styles = ["lit" if (lane, shown[i]) in lit else "" if known[lane, shown[i]] else "dim" for lane in range(m.lanes)]
@@ -222,7 +228,7 @@ def memory(state: State, width: int, height: int, hexadecimal: bool = False) -> 
     """Words that the stream has written, g for global and s for shared memory, by rows; those of the last storing pass are marked."""
     m = state.machine
     for across in (16, 8, 4, 2):
-        rows = sorted({(0, w // across) if w < m.global_words else (1, (w - m.global_words) // across) for w in (state.stored >= 0).nonzero()[0]})
+        rows = sorted({_row_of(m, int(w), across) for w in (state.stored >= 0).nonzero()[0]})
         if not rows:
             return [[("no word of memory is written", "dim")]]
         lit_rows = [i for i, (space, row) in enumerate(rows) if any(_row_of(m, w, across) == (space, row) for w in state.lit_words)]
@@ -242,10 +248,12 @@ def memory(state: State, width: int, height: int, hexadecimal: bool = False) -> 
         each = max(len(text) for cells in lines for text, _ in cells)
         if label + across * (each + 1) <= width or across == 2:
             break
-    return [clip([(f"{name:<{label}}", "head"), *((f" {text:>{each}}", style) for text, style in cells)], width) for name, cells in zip(labels, lines)]
+    return [clip([(f"{name:<{label}}", "head"), *((f" {text:>{each}}", style) for text, style in cells)], width)
+            for name, cells in zip(labels, lines)]
 
 
 def _row_of(m: Machine, word: int, across: int) -> tuple[int, int]:
+    """(0 global, 1 shared; row) of a word where rows have so many."""
     return (0, word // across) if word < m.global_words else (1, (word - m.global_words) // across)
 
 
@@ -265,7 +273,9 @@ def tokens(state: State, width: int, height: int) -> list[Line]:
     return lines
 
 
-PANES: dict[str, Callable[..., list[Line]]] = {"scheduler": scheduler, "rom": rom, "stages": stages, "registers": registers, "memory": memory, "tokens": tokens}
-"""Pane by name. stages, registers and memory also take `hexadecimal`."""
+PANES: dict[str, Callable[..., list[Line]]] = {
+    "scheduler": scheduler, "rom": rom, "stages": stages, "registers": registers, "memory": memory, "tokens": tokens}
+"""Pane by name. stages, registers and memory also take `hexadecimal`, stages `signals`."""
 
-TITLES = {"scheduler": "warp scheduler", "rom": "program", "stages": "stages", "registers": "registers", "memory": "memory", "tokens": "token stream"}
+TITLES = {"scheduler": "scheduler", "rom": "program", "stages": "stages", "registers": "registers", "memory": "memory",
+          "tokens": "token stream"}

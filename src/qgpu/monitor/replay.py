@@ -17,14 +17,16 @@ EVERY = 8192
 SPEEDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 """Tokens a second when playing."""
 
-JUMPS = "a token's number, +N, -N, b7 (block 7 runs next), w2 (warp 2's next turn), m12, s12 (next store to global, shared word 12), start, end"
+JUMPS = ("a token's number, +N, -N, b7 (block 7 runs next), w2 (warp 2's next turn), m12, s12 (next store to global, shared word 12), "
+         "start, end")
 """What `Player.jump` takes, in words."""
 
 
 class Replay:
     """The stream as ids, and the state at any place of it. machine, setup, places: as for State. title: what is shown as its name."""
 
-    def __init__(self, machine: Machine, setup: int, places: Mapping[int, str] | None = None, ids: Iterable[int] = (), title: str = "") -> None:
+    def __init__(self, machine: Machine, setup: int, places: Mapping[int, str] | None = None, ids: Iterable[int] = (),
+                 title: str = "") -> None:
         self.machine, self.setup, self.title = machine, setup, title
         self.ids = array("I")
         self.state = State(machine, setup, places)
@@ -36,7 +38,7 @@ class Replay:
         """The stream goes on. Raises ValueError for an id outside the machine's vocabulary."""
         more = array("I", ids)
         if more and max(more) >= self.vocabulary.size:
-            raise ValueError(f"token id {max(more)} is outside the vocabulary of machine {self.machine.name}, which has {self.vocabulary.size}")
+            raise ValueError(f"token id {max(more)} is outside the vocabulary of machine {self.machine.name}, {self.vocabulary.size} tokens")
         self.ids += more
 
     def go(self, cursor: int, seconds: float = 1e9) -> bool:
@@ -55,7 +57,7 @@ class Replay:
         return state.position == cursor
 
     def find(self, kind: str, first: int = 0, count: int | None = None, after: int = 0, back: bool = False) -> int | None:
-        """Position of the next token (from `after` on; with back, of the last one before it) whose payload is first .. first + count - 1."""
+        """Position of the next token, from `after` on, whose payload is first .. first + count - 1; with back, of the last one before."""
         low = self.vocabulary.base[kind] + first
         high = low + (self.vocabulary.counts[kind] if count is None else count)
         places = range(min(after, len(self.ids)) - 1, -1, -1) if back else range(after, len(self.ids))

@@ -84,4 +84,5 @@ class StageSignals:
         except FaultError as e:
             raise CheckError("these layers did not write this stream", where=f"token {end}", why=e.what) from None
         if end < len(self.ids) and written != self.ids[end]:
-            raise CheckError("these layers did not write this stream", where=f"token {end}", why=f"they write {written}, not {self.ids[end]}")
+            raise CheckError("these layers did not write this stream", where=f"token {end}",
+                             why=f"they write {written}, not {self.ids[end]}")

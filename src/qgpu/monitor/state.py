@@ -46,11 +46,13 @@ def token_name(token: Token) -> str:
 class State:
     """The machine after the tokens fed so far.
 
-    setup: how many tokens the host writes. position: tokens fed. pass_at: position of the token that began the pass. ended: "", "END", "TRAP", or "FOREIGN" where the model wrote a token
-    that only the host may. registers: (warps, groups, lanes, registers + 1) uint32 and known, the same shape, bool. memory: (words,)
-    uint32 and stored, (words,) int64: position of the token that wrote it last, -1 before. results: (stage, lane) -> value of the pass
-    that runs, data: lane -> value being stored, words: lane -> word it went to. lit_registers: (warp, group, lane, register) that this
-    pass has written. lit_words: what the last storing pass wrote. active: lanes of the pass that runs, or ran last. passes: block -> how often it ran. ballots: (warps,) bits by lane.
+    setup: how many tokens the host writes. position: tokens fed. pass_at: position of the token that began the pass.
+    ended: "", "END", "TRAP", or "FOREIGN" where the model wrote a token that only the host may.
+    registers: (warps, groups, lanes, registers + 1) uint32; known: the same shape, bool.
+    memory: (words,) uint32; stored: (words,) int64, position of the token that wrote it last, -1 before.
+    active: lanes of the pass that runs, or ran last. Of it: results: (stage, lane) -> value; data: lane -> value being stored;
+    words: lane -> word it went to; lit_registers: (warp, group, lane, register) written. lit_words: what the last storing pass wrote.
+    passes: block -> how often it ran. ballots: (warps,) bits by lane.
     warps: each one's state in this thread block, "fresh" (not started), "runs", "barrier" or "ended".
     """
 
@@ -84,8 +86,8 @@ class State:
         n.program = {block: list(words) for block, words in n.program.items()}
         n.targets = [[list(lanes) for lanes in groups] for groups in n.targets]
         n.grid, n.index, n.due = list(n.grid), list(n.index), n.due.copy()
-        for name in ("registers", "known", "memory", "stored", "results", "data", "words", "lit_registers", "lit_words", "passes", "ballots",
-                     "warps", "said", "_decoded"):
+        for name in ("registers", "known", "memory", "stored", "results", "data", "words", "lit_registers", "lit_words", "passes",
+                     "ballots", "warps", "said", "_decoded"):
             setattr(other, name, getattr(self, name).copy())
         return other
 

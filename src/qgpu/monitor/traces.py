@@ -158,4 +158,5 @@ class _Judge:
             return UsageError(f"token {token_id} is not what machine {self.candidates[0].name!r} calls {kind}", where=where,
                               why="the trace is of another machine, or damaged", fix="name its machine with --machine NAME|FILE.toml")
         return UsageError("this trace is of another machine than the presets " + ", ".join(PRESETS), where=where,
-                          why=f"none of them calls token {token_id} {kind} with these fields", fix="name its machine with --machine FILE.toml")
+                          why=f"none of them calls token {token_id} {kind} with these fields",
+                          fix="name its machine with --machine FILE.toml")

@@ -63,7 +63,6 @@ class Pane(Widget):
     def __init__(self, name: str, view: View) -> None:
         super().__init__(id=name)
         self.view, self.draw, self.border_title = view, PANES[name], TITLES[name]
-        self.options = WITH_HEX.count(name)
         self.lines: list[Line] = []
 
     def look(self) -> bool:
@@ -79,11 +78,11 @@ class Pane(Widget):
         state = self.view.state
         if state is None or not (self.size.width and self.size.height):
             return []
-        more = (self.view.hexadecimal,) if self.options else ()
+        options = {"hexadecimal": self.view.hexadecimal} if self.id in WITH_HEX else {}
         if self.id == "stages":
-            more += (self.view.stage_values(),)
+            options["signals"] = self.view.stage_values()
         width, height = self.size
-        return [clip(line, width) for line in self.draw(state, width, height, *more)[:height]]
+        return [clip(line, width) for line in self.draw(state, width, height, **options)[:height]]
 
     def on_resize(self) -> None:
         self.look()
@@ -95,7 +94,10 @@ class Pane(Widget):
 class Help(ModalScreen):
     """Keys and marks."""
 
-    CSS = "Help { align: center middle; } Help > Static { width: auto; height: auto; max-width: 100%; border: round $primary; padding: 0 1; }"
+    CSS = """
+    Help { align: center middle; }
+    Help > Static { width: auto; height: auto; max-width: 100%; border: round $primary; padding: 0 1; }
+    """
     BINDINGS = [Binding("escape,q,question_mark,h,space,enter", "dismiss", "close")]
 
     def compose(self) -> ComposeResult:
@@ -108,8 +110,8 @@ class Help(ModalScreen):
 class Monitor(Widget, can_focus=True):
     """Scheduler, program, stages, registers, memory and tokens of a View, with the keys to walk through it.
 
-    It asks the view for news ten times a second (twice on a single processor) and redraws only panes that changed. It fits any size from about 60 by 20;
-    below 90 columns the program and memory are left out, from 150 by 45 on everything gets more room.
+    It asks the view for news ten times a second (twice on a single processor) and redraws only panes that changed.
+    It fits any size from about 60 by 20; below 90 columns the program and memory are left out, from 150 by 45 on everything gets more room.
     """
 
     DEFAULT_CSS = """
