@@ -35,11 +35,15 @@ class Tmux:
     def key(self, *keys):
         self.tmux("send-keys", *keys)
 
-    def wait(self, *texts, seconds=240.0):
-        """The screen, once it shows all these."""
-        until = time.monotonic() + seconds
+    def panes(self):
+        return self.tmux("list-panes", "-F", "#{pane_id}").split()
+
+    def wait(self, *texts, seconds=240.0, pane=0):
+        """What a pane shows, once it shows all these."""
+        until, screen = time.monotonic() + seconds, ""
         while time.monotonic() < until:
-            screen = self.tmux("capture-pane", "-p")
+            panes = self.panes()
+            screen = self.tmux("capture-pane", "-p", "-t", panes[pane]) if pane < len(panes) else ""
             if all(text in screen for text in texts):
                 return screen
             time.sleep(0.1)
@@ -101,3 +105,36 @@ def test_a_fault_is_shown_and_then_told(terminal, tmp_path):
     terminal.key("q")
     screen = terminal.wait("status=1")
     assert "bad.cu:2" in screen and "Traceback" not in screen
+
+
+BESIDE = """
+import numpy as np, qgpu
+from qgpu.monitor.panel import Panel
+with Panel(beside=True) as panel:
+    for name in ("first", "second"):
+        out = np.zeros(4, np.int32)
+        qgpu.launch(f"__global__ void {name}(int *a) {{ a[threadIdx.x] = 5; }}", None, 1, 4, [out], tap=panel.tap)
+        panel.end()
+        input(f"after {name} ")
+print("over")
+"""
+
+
+def test_a_panel_beside(tmp_path):
+    (tmp_path / "beside.py").write_text(BESIDE)
+    terminal = Tmux(tmp_path, 200, 40)
+    try:
+        terminal.type(f"{sys.executable} beside.py")
+        terminal.wait("after first")
+        terminal.wait("[END]  first on article", pane=1)
+        terminal.key("Enter")
+        terminal.wait("after second")
+        terminal.wait("[END]  second on article", pane=1)
+        terminal.key("Enter")
+        terminal.wait("over")
+        until = time.monotonic() + 20
+        while len(terminal.panes()) > 1 and time.monotonic() < until:
+            time.sleep(0.1)
+        assert len(terminal.panes()) == 1
+    finally:
+        terminal.tmux("kill-server")
