@@ -27,7 +27,7 @@ def register(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("trace", metavar="TRACE", help="a file that run --trace wrote")
     parser.add_argument("--model", metavar="DIR", help="check against a checkpoint's own files, through Qwen's forward pass in prefill")
     parser.add_argument("--source", metavar="FILE", help="the kernel (.cu or .ptx): derive the setup from it again")
-    parser.add_argument("--launch", metavar="FILE.json", help="with --source: the launch that it must be (default: the one that the trace names)")
+    parser.add_argument("--launch", metavar="FILE.json", help="with --source: the launch that it must be (default: as recorded)")
     parser.add_argument("--setup-sha256", metavar="HEX", type=_digest, help="the setup's digest, as a verify elsewhere has shown it")
     parser.add_argument("--frontend", metavar="NAME", help="with --source: the CUDA compiler that was used")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else on standard output")

@@ -45,7 +45,8 @@ class GadgetLayers:
         assert check_layers(m, layers, self.layout.constants) == []
         self.inputs, self.outputs, self.machine = list(inputs), list(outputs), m
         self.dims = [self.layout.dim_of[s] for s in written]
-        self.weights = bf16_weights(CircuitWeights(m, layers, np.ones((1, 1), np.int8), [hidden - 1], self.layout.constants, self.layout.reserved))
+        one = np.ones((1, 1), np.int8)
+        self.weights = bf16_weights(CircuitWeights(m, layers, one, [hidden - 1], self.layout.constants, self.layout.reserved))
         self.config = from_dict(circuit_config(m, len(layers), TOKENS))
         self.model = FastModel(self.config, self.weights)
         self.layers = len(layers)

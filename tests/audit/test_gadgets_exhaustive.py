@@ -131,7 +131,8 @@ def bitwise():
     many, which, out, when = word(c, "many", 5), word(c, "which", 5), c.signal("chosen"), line(c, "when")
     c.one_hot(which, when)
     pick_many(c, list(zip(many, which)), out, "one of five", when)
-    return GadgetLayers(c, [*a, *b, *lines, *x, *y, *picks, *many, *which, when], [*r, *p, out]), a, b, lines, r, x, y, picks, p, many, which, when, out
+    made = GadgetLayers(c, [*a, *b, *lines, *x, *y, *picks, *many, *which, when], [*r, *p, out])
+    return made, a, b, lines, r, x, y, picks, p, many, which, when, out
 
 
 def check_bitwise(some):
@@ -288,7 +289,8 @@ def check_output_code(some):
 
 
 # ---- wide operands ----------------------------------------------------------------------------------------------------
-WORDS = st.one_of(st.sampled_from(EDGES), st.integers(0, 0xFFFFFFFF), st.builds(lambda k, d: (1 << k) + d & 0xFFFFFFFF, st.integers(0, 32), st.integers(-2, 2)))
+WORDS = st.one_of(st.sampled_from(EDGES), st.integers(0, 0xFFFFFFFF),
+                  st.builds(lambda k, d: (1 << k) + d & 0xFFFFFFFF, st.integers(0, 32), st.integers(-2, 2)))
 MANY = st.lists(st.tuples(WORDS, WORDS, WORDS, st.integers(0, 255)), min_size=TOKENS // 2, max_size=TOKENS)
 
 

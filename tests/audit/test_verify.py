@@ -221,14 +221,15 @@ def test_records_that_contradict_their_tokens(original, tmp_path):
         path.write_text("\n".join([*lines[:number], json.dumps(record), *lines[number + 1:]]) + "\n")
         return path
 
-    for changes, says in (({"meaning": "all is well"}, "meaning"), ({"fields": [9, 9]}, "fields"), ({"by": "host"}, "by"), ({"kind": "END"}, "kind"),
-                          ({"position": at + 1}, "position"), ({"id": V.size}, "no token"), ({"extra": 1}, "extra")):
+    for changes, says in (({"meaning": "all is well"}, "meaning"), ({"fields": [9, 9]}, "fields"), ({"by": "host"}, "by"),
+                          ({"kind": "END"}, "kind"), ({"position": at + 1}, "position"), ({"id": V.size}, "no token"), ({"extra": 1}, "extra")):
         with pytest.raises(CheckError, match=says) as e:
             verify(forged(at, **changes))
         assert e.value.where == f"{path}:{at + 1}"
     with pytest.raises(CheckError, match="by is"):                            # the model's tokens passed off as the host's
         verify(original.write(path, setup=original.setup + 1))
-    for order in ([*lines[:at], *lines[at + 1:]], [*lines[:at], lines[at + 1], lines[at], *lines[at + 2:]], [*lines[:at], lines[at], *lines[at:]]):
+    dropped, repeated = [*lines[:at], *lines[at + 1:]], [*lines[:at], lines[at], *lines[at:]]
+    for order in (dropped, repeated, [*lines[:at], lines[at + 1], lines[at], *lines[at + 2:]]):
         path.write_text("\n".join(order) + "\n")
         with pytest.raises(CheckError, match="where [0-9]+ comes next"):
             verify(path)

@@ -70,8 +70,8 @@ def test_another_launch(qgpu_command, trace, tmp_path):
 
 def test_wrong_options(qgpu_command, trace, tmp_path):
     _, path = trace
-    for words, says in (([tmp_path / "none"], "cannot read"), ([path, "--launch", "x"], "need --source"), ([path, "--source", "none.cu"], "no such file"),
-                        ([path, "--setup-sha256", "12"], "64 hexadecimal digits"), ([tmp_path], "cannot read"), ([], "TRACE")):
+    for words, says in (([tmp_path / "none"], "cannot read"), ([path, "--launch", "x"], "need --source"),
+                        ([path, "--source", "none.cu"], "no such file"), ([path, "--setup-sha256", "12"], "64 hexadecimal digits"), ([tmp_path], "cannot read"), ([], "TRACE")):
         status, out, err = qgpu_command("verify", *words)
         assert status == 2 and says in err and not out, words
     status, _, err = qgpu_command("verify", path, "--model", tmp_path)

@@ -47,8 +47,8 @@ def checkpoint_digest(folder: str | Path) -> str:
     tensors = open_folder(folder)
     for name, entry in tensors.entries.items():
         if entry.dtype != "BF16":
-            raise CheckpointError(f"tensor {name} is {entry.dtype}", where=str(entry.path), why="the digest is of bf16 tensors, as qgpu export writes them",
-                                  fix="write the checkpoint with qgpu export")
+            raise CheckpointError(f"tensor {name} is {entry.dtype}", where=str(entry.path),
+                                  why="the digest is of bf16 tensors, as qgpu export writes them", fix="write the checkpoint with qgpu export")
     return _digest((name, _of_dense(tensors.get(name))) for name in sorted(tensors.entries))
 
 
@@ -91,6 +91,7 @@ def _embedding(weights: CircuitWeights) -> Sparse:
     tokens, d = len(weights.codes), weights.machine.hidden
     dims = np.asarray([*weights.code_dims, *weights.constants], np.int64)
     order = np.argsort(dims)
-    values = np.concatenate([weights.codes, np.full((tokens, len(weights.constants)), RESIDUAL_CONSTANT)], axis=1)[:, order]   # (tokens, dims)
+    constants = np.full((tokens, len(weights.constants)), RESIDUAL_CONSTANT)
+    values = np.concatenate([weights.codes, constants], axis=1)[:, order]              # (tokens, dims)
     places = np.arange(tokens, dtype=np.int64)[:, None] * d + dims[order]
     return (tokens, d), places.reshape(-1), encode(values.reshape(-1).astype(np.float32))

@@ -184,11 +184,13 @@ def _check_source(recorded: Recorded, source: Source, launch: LaunchSpec | None,
              "ptx": text_digest(to_ptx(source, frontend))}
     for key, own in facts.items():
         if told[key] != own:
-            raise CheckError(f"the trace says {key} {_words(told[key])}, {source.name} and its launch give {_words(own)}", where=f"{recorded.path}:1")
+            raise CheckError(f"the trace says {key} {_words(told[key])}, {source.name} and its launch give {_words(own)}",
+                             where=f"{recorded.path}:1")
     places = block_places(ready.program.blocks)
     for block, place in recorded.places.items():
         if places.get(block) != place:
-            raise CheckError(f"the trace places block {block} at {place[:80]}, the source at {places.get(block, 'no line')}", where=str(recorded.path))
+            raise CheckError(f"the trace places block {block} at {place[:80]}, the source at {places.get(block, 'no line')}",
+                             where=str(recorded.path))
 
 
 def _words(value: object) -> str:

@@ -139,10 +139,11 @@ class PrefillEngine:
         gate_ptr, _, gate_weight, _ = plan.gate_out.arrays()
         self._memory = (
             (groups(plan.row_groups, 4), ints(plan.head_groups), plan.row.arrays(), ints(plan.row_number)),
-            (groups(plan.decodes, 6), ints(plan.head_decodes), ints(bit_sets(plan)), ints(plan.decode_dim), np.asarray(plan.decode_high, np.float32),
-             np.asarray(plan.decode_key, np.int64), ints(plan.decode_row)),
+            (groups(plan.decodes, 6), ints(plan.head_decodes), ints(bit_sets(plan)), ints(plan.decode_dim),
+             np.asarray(plan.decode_high, np.float32), np.asarray(plan.decode_key, np.int64), ints(plan.decode_row)),
             (ints(plan.head_halves), plan.halve.arrays(), ints(most_rows(plan))),
-            (ints(plan.head_values), ints(value_sets(plan)), plan.value.arrays(), ints(plan.value_dim), ints(plan.value_tap), plan.const.arrays()),
+            (ints(plan.head_values), ints(value_sets(plan)), plan.value.arrays(), ints(plan.value_dim), ints(plan.value_tap),
+             plan.const.arrays()),
             (ints(form_ptr), forms.arrays(), ints(runs).reshape(-1, 3), ints(run_ptr), ints(plan.gate_dim), gate_ptr, gate_at, gate_weight))
         self._layer_units, self._layer_heads = ints(plan.layer_units), ints(plan.layer_heads)
         self._most = (max(1, int(np.diff(form_ptr).max(initial=0))), max(bit_sets(plan), default=0) + 1)

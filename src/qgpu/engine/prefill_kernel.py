@@ -319,8 +319,8 @@ def _head(x, width, n, added, dirty, source, order, h, state, memory, on, fs, ke
 def piece(x, width, order, source, added, states, history, back, touched, units, memory, layer_units, layer_heads, most, first, last):
     """The tokens in x through layers first..last-1, in place.
 
-    x: (D * width,) float32. order: (n,) uint64, the columns (from PAST on) of the tokens as the stream has them. source: (3, width), column of the
-    token one, two, three before a column's, -1 before the stream's first. added: (most dims that a layer adds to * width,).
+    x: (D * width,) float32. order: (n,) uint64, the columns (from PAST on) of the tokens as the stream has them. source: (3, width), column of
+    the token one, two, three before a column's, -1 before the stream's first. added: (most dims that a layer adds to * width,).
     states: (memory heads, rows, dims). back = (ptr, dims): what a layer looks back at; history: (those dims, 3), oldest first.
     touched = (ptr, dims): what it adds to. most: forms of a head's gates, sets of a layer's address bits.
     """
@@ -347,8 +347,8 @@ def piece(x, width, order, source, added, states, history, back, touched, units,
         held = -1
         known[:] = 0
         for h in range(layer_heads[layer], layer_heads[layer + 1]):
-            held = _head(x, width, n, added, dirty, source, order, h, states[h], memory, on, fs, keys, known, written, reads, n_reads, gate, data,
-                         held)
+            held = _head(x, width, n, added, dirty, source, order, h, states[h], memory, on, fs, keys, known, written, reads, n_reads, gate,
+                         data, held)
         for i in range(m):
             if dirty[i]:
                 at, extra = np.uint64(dims[ptr[layer] + i]) * width + past, np.uint64(i) * width
