@@ -109,7 +109,7 @@ def row(ready: Prepared, r: Comparison) -> str:
 def total(results: list[Comparison], seconds: float) -> str:
     """The table's last line."""
     add = lambda name: sum(getattr(r, name) for r in results)
-    return (f"{f'{len(results)} launches':24} {'':8} {add('tokens'):7,} {add('by_interpreter'):15,} {add('by_integers'):14,} {add('empty'):14,} "
+    return (f"{f'{len(results)} launch' + 'es' * (len(results) != 1):24} {'':8} {add('tokens'):7,} {add('by_interpreter'):15,} {add('by_integers'):14,} {add('empty'):14,} "
             f"{add('rows'):14,}  {add('different'):,}   ({seconds:,.0f} s)")
 
 
@@ -149,7 +149,7 @@ def table(ready: Prepared, r: Roundings) -> str:
     """Roundings by operation, over all layers, and the margins."""
     from .audit.roundings import NORM_ALLOWED, SUM_BITS
     lines = [f"{ready.kernel.short_name}, machine {ready.machine.name}: {r.tokens:,} tokens ({len(ready.setup):,} in chunks, the others one by one), "
-             f"{len(r.layers)} layers",
+             f"{len(r.layers)} layer{'s' * (len(r.layers) != 1)}",
              f"  {'operation':18} {'values':>15} {'bits change':>12} {'harmful':>8} {'sums inexact':>13} {'bits of sums':>13} {'farthest':>9}"]
     for name, op in r.total().items():
         far = f"{op.farthest:9.1e}" if op.changed else f"{'':>9}"
