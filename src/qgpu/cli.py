@@ -11,10 +11,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from . import __version__, cli_calc, cli_chat, cli_explain, cli_export, cli_generate, cli_kernels, cli_kl, cli_merge, cli_run, cli_verify, cli_watch
+from . import (__version__, cli_audit, cli_calc, cli_chat, cli_explain, cli_export, cli_generate, cli_kernels, cli_kl, cli_merge, cli_run,
+               cli_verify, cli_watch)
 from .errors import QgpuError
 
-COMMANDS = (cli_run, cli_watch, cli_kernels, cli_explain, cli_export, cli_merge, cli_kl, cli_generate, cli_calc, cli_chat, cli_verify)
+COMMANDS = (cli_run, cli_watch, cli_kernels, cli_explain, cli_export, cli_merge, cli_kl, cli_generate, cli_calc, cli_chat, cli_verify,
+            cli_audit)
 INTERRUPTED = 130
 
 

@@ -211,7 +211,7 @@ class Checker:
 
 
 BASIC = [
-    "fp32 sums and products are rounded once each, and an implementation's rsqrt, exp and division are off by less than 2^-21 of the result.",
-    "Tokens go through one at a time (the recurrent rule), or, in the chunked rule, what a chunk wrote to a row is summed in the order of tokens.",
+    "fp32 sums and products are rounded once each; an implementation's rsqrt, exp and division are off by less than 2^-21 of the result.",
+    "Tokens go one at a time (the recurrent rule); or, in the chunked rule, what a chunk wrote to a row is summed in the order of tokens.",
     "A stream begins with a token that is neither EXEC nor NEXT.",
 ]

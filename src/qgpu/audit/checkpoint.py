@@ -61,7 +61,8 @@ class FileTensors:
                     raise ValueError(f"tensor {name} is in two files")
                 self.entries[name] = path, entry["dtype"], shape, 8 + length + first, last - first
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise CheckpointError("a tensor file is damaged", where=str(path), why=str(error)[:200], fix="write the checkpoint again") from None
+            raise CheckpointError("a tensor file is damaged", where=str(path), why=str(error)[:200],
+                                  fix="write the checkpoint again") from None
 
     def names(self) -> Iterable[str]:
         return self.entries

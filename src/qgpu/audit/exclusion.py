@@ -26,6 +26,7 @@ class Exclusion:
         self.facts = facts
         self._conditions: dict[int, list[list[Form]]] = {}
         self._pairs: dict[tuple[int, int], bool] = {}
+        self._depth = 0
         self._needs: dict[tuple[int, int], bool] = {}
         self._kills: dict[tuple, bool] = {}
         self._nears: dict[int, set[int]] = {}
@@ -69,7 +70,26 @@ class Exclusion:
         literal = lambda x: [(0, {x: 1})] if facts.lo[x] >= 0 else []
         if all(self.apart(a + literal(v)) for a in mine) or all(self.apart(literal(u) + b) for b in other):
             return True
-        return len(mine) * len(other) <= CROSS and all(self.apart(a + b) for a in mine for b in other)
+        if len(mine) * len(other) > CROSS:
+            return False
+        self._depth += 1
+        try:
+            return all(self.apart(a + b) or self._through(u, v, a, b) for a in mine for b in other)
+        finally:
+            self._depth -= 1
+
+    def _through(self, u: int, v: int, a: list[Form], b: list[Form]) -> bool:
+        """Whether something that case a or case b asks for excludes the other variable."""
+        if self._depth > DEPTH:
+            return False
+        return (any(x != v and self.excludes(u, x) for x in self._asks(b) if x != u)
+                or any(x != u and self.excludes(x, v) for x in self._asks(a) if x != v))
+
+    def _asks(self, case: list[Form]) -> list[int]:
+        """Variables with a definition that are not 0 where all forms of the case are at least 1."""
+        facts = self.facts
+        return list(dict.fromkeys(x for f in case if len(f[1]) > 1 for x in f[1]
+                                  if (x in facts.defs or x in facts.on) and facts.most(put(f, {x: 0})) < 1))
 
     def needs(self, u: int, v: int) -> bool:
         """Whether u is 0 wherever v is 0."""

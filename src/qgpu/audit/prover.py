@@ -21,7 +21,7 @@ from .facts import Facts, Term, add, grid, put_all, sums, variables
 
 STEPS = 3000
 """Most cases of one proof."""
-SPLIT = 40
+SPLIT, MANY = 40, 48
 FIRST, LAST = 1 << 17, 1 << 23
 """Numbers in a grid that is tried before splitting, and where nothing is left to split."""
 F_LIMIT, G_LIMIT, H_LIMIT = 40, 256, 256
@@ -199,6 +199,7 @@ class _Search:
             values = {v: x}
             if x:
                 values |= {u: 0 for u in names if u != v and self._excluded(v, u, fixed | {v: x})}
+                values |= {u: 1 for u in names if u not in values and (facts.lo[u], facts.hi[u]) == (0, 1) and self._needed(v, u)}
             else:
                 values |= {u: 0 for u in names if u != v and self._needed(u, v)}
             part = put_all(terms, values)
@@ -253,6 +254,10 @@ class _Search:
     def _choose(self, terms: list[Term], fixed: dict[int, float]) -> tuple[int, bool]:
         """The variable to split, and whether that tells more than a grid."""
         facts, names = self.facts, variables(terms)
+        small = min((f for t in terms for f in t[1:] if f[1]), key=lambda f: len(f[1]))
+        simple = max(small[1], key=lambda v: sum(v in f[1] for t in terms for f in t[1:]))
+        if len(names) > MANY:                                  # too many pairs to look at
+            return simple, True
         here = set(names)
         score: Counter[int] = Counter()
         for i, v in enumerate(names):
@@ -270,8 +275,7 @@ class _Search:
                 score[v] += 4 * sum(self.exclusion.kills(v, t) for t in terms)
         if score:
             return max(score, key=lambda v: (score[v], -names.index(v))), True
-        small = min((f for t in terms for f in t[1:] if f[1]), key=lambda f: len(f[1]))
-        return max(small[1], key=lambda v: sum(v in f[1] for t in terms for f in t[1:])), False
+        return simple, False
 
 
 def components(facts: Facts, terms: list[Term]) -> list[list[Term]]:
