@@ -27,10 +27,10 @@ def model(tmp_path_factory):
     return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0])
 @torch.no_grad()
 def test_every_boundary_bit_for_bit(model, seed):
-    ids, setup = random_stream(SMALL, seed, 12)
+    ids, setup = random_stream(SMALL, seed, 8)
     report = watch(weights(SMALL), ids, setup, keep=True)
     layers = len(weights(SMALL).layers)
     assert len(report.boundaries) == layers + 1 and report.harmful == 0
