@@ -205,9 +205,10 @@ def run_multiply(x, y, z, on):
 
 
 def check_multiply_digits(some):
-    """All pairs of bytes at four pairs of places, with addends that make digits carry."""
-    f = Fields(4 << 16, some)
-    x, y, place = f.take(256), f.take(256), f.take(4)
+    """All pairs of bytes, at four pairs of places in turn, with addends that make digits carry."""
+    f = Fields(1 << 16, some)
+    x, y = f.take(256), f.take(256)
+    place = (x ^ y) % 4
     left, right = np.array([0, 8, 16, 24])[place], np.array([0, 16, 8, 0])[place]
     addend = np.array([0, 0xFFFFFFFF, 0x0F0F0F0F, 0x7FFFFFFF])[(x + 3 * y) % 4]
     run_multiply(x << left, y << right, addend, np.ones(len(x), np.int64))
