@@ -23,8 +23,8 @@ from .plan import Csr, Plan, Row, build_plan
 from .prefill_kernel import PAST, piece
 from .plan import groups
 
-PIECE = 256
-"""Positions that go through a layer together: a residual stream of 2,048 dims then takes a megabyte."""
+PIECE = 384
+"""Positions that go through a layer together: a residual stream of 2,048 dims then takes three megabytes."""
 
 MOST_THREADS = 8
 

@@ -258,23 +258,28 @@ def _head(x, width, n, added, dirty, source, order, h, state, memory, on, fs, ke
           held):
     """Memory head h at each column, in the order of the stream. state: (rows, dims).
 
-    held: the set of values whose forms are in data (values, width) already, or -1. Returns what it is now.
+    held: the set of values whose forms are in data (values, width) already, or -1, and the columns, first and last + 1, that are there.
     """
     rows, decodes, (halves, halve, most_rows), (head_values, value_set, value, value_dim, value_tap, const), gates = memory
     _addresses(x, width, n, source, h, rows, decodes, on, fs, keys, known, written, reads, n_reads)
     form_ptr, forms, runs, run_ptr, gate_dim, op, oi, ov = gates
     past, first = np.uint64(PAST), form_ptr[h]
-    for k in range(form_ptr[h], form_ptr[h + 1]):
-        _over(x, width, past, n, 0, source, forms, np.uint64(k), gate[k - first])
-    writes = 0
+    readings, start, stop = 0, n, ZERO                       # the columns that write lie together, more or less
     for t in range(n):
-        writes += written[t] >= 0
+        readings += n_reads[t]
+        if written[t] >= 0:
+            start, stop = min(start, t), t + ONE
+    if readings == 0 and start >= stop and not halves[h]:
+        return
+    if readings:
+        for k in range(form_ptr[h], form_ptr[h + 1]):
+            _over(x, width, past, n, 0, source, forms, np.uint64(k), gate[k - first])
     v0, m = head_values[h], head_values[h + 1] - head_values[h]
-    if writes and held != value_set[h]:
-        held = value_set[h]
+    if start < stop and (held[0] != value_set[h] or held[1] > np.int64(start) or held[2] < np.int64(stop)):
+        held[0], held[1], held[2] = value_set[h], np.int64(start), np.int64(stop)
         for v in range(m):
             if value_tap[v0 + v] == 0:
-                _over(x, width, past, n, 0, source, value, np.uint64(v0 + v), data[v])
+                _over(x, width, past + start, stop - start, 0, source, value, np.uint64(v0 + v), data[v, start:])
     one = np.empty(1, np.float32)
     for p in range(order.shape[0]):
         t = order[p]
@@ -312,7 +317,6 @@ def _head(x, width, n, added, dirty, source, order, h, state, memory, on, fs, ke
                 _round_bf16(one)
                 for i in range(op[q], op[q + 1]):
                     added[_place(added, dirty, width, n, oi[i]) + t] += one[0] * b * ov[i]
-    return held
 
 
 @njit(**OPTIONS)
@@ -330,7 +334,7 @@ def piece(x, width, order, source, added, states, history, back, touched, units,
     most_forms, most_sets = most
     keys, known = np.empty((most_sets, width), np.int32), np.empty(most_sets, np.uint8)
     reads, gate = np.empty((width, MOST_READS), np.int32), np.empty((most_forms, width), np.float32)
-    data = np.empty((states.shape[2], width), np.float32)
+    data, held = np.empty((states.shape[2], width), np.float32), np.empty(3, np.int64)
     back_ptr, back_dims = back
     ptr, dims = touched
     dirty = np.empty(added.shape[0] // np.int64(width), np.uint8)
@@ -344,11 +348,11 @@ def piece(x, width, order, source, added, states, history, back, touched, units,
         m = ptr[layer + 1] - ptr[layer]
         dirty[:m] = 0
         _units(x, width, n, added, dirty, source, units, layer_units[layer], layer_units[layer + 1], on, fs, gs)
-        held = -1
+        held[0] = -1
         known[:] = 0
         for h in range(layer_heads[layer], layer_heads[layer + 1]):
-            held = _head(x, width, n, added, dirty, source, order, h, states[h], memory, on, fs, keys, known, written, reads, n_reads, gate,
-                         data, held)
+            _head(x, width, n, added, dirty, source, order, h, states[h], memory, on, fs, keys, known, written, reads, n_reads, gate,
+                  data, held)
         for i in range(m):
             if dirty[i]:
                 at, extra = np.uint64(dims[ptr[layer] + i]) * width + past, np.uint64(i) * width
