@@ -96,21 +96,26 @@ def _against(options: argparse.Namespace, machine: Machine | None) -> int:
     return 1 if failed else 0
 
 
-HEAD = f"{'kernel':24} {'machine':8} {'tokens':>7} {'as interpreter':>15} {'in integers':>14} {'empty dims':>14} {'memory rows':>14}  differences"
+COLUMNS = ("as interpreter", "in integers", "empty dims", "memory rows")
+HEAD = f"{'kernel':24} {'machine':8} {'tokens':>7} " + " ".join(f"{name:>15}" for name in COLUMNS) + "  differences"
 
 
 def row(ready: Prepared, r: Comparison) -> str:
     """A line of the table over several launches."""
-    line = (f"{ready.kernel.short_name[:24]:24} {ready.machine.name:8} {r.tokens:7,} {r.by_interpreter:15,} {r.by_integers:14,} {r.empty:14,} "
-            f"{r.rows:14,}  {r.different:,}")
+    line = counts(ready.kernel.short_name, ready.machine.name, [r])
     return line if r.first is None else f"{line}\n  first: {r.first}"
 
 
 def total(results: list[Comparison], seconds: float) -> str:
     """The table's last line."""
-    add = lambda name: sum(getattr(r, name) for r in results)
-    return (f"{f'{len(results)} launch' + 'es' * (len(results) != 1):24} {'':8} {add('tokens'):7,} {add('by_interpreter'):15,} {add('by_integers'):14,} {add('empty'):14,} "
-            f"{add('rows'):14,}  {add('different'):,}   ({seconds:,.0f} s)")
+    return counts(f"{len(results)} launch{'es' * (len(results) != 1)}", "", results) + f"   ({seconds:,.0f} s)"
+
+
+def counts(name: str, machine: str, results: list[Comparison]) -> str:
+    """Name, machine and the sums of all counts."""
+    add = lambda field: sum(getattr(r, field) for r in results)
+    values = " ".join(f"{add(field):15,}" for field in ("by_interpreter", "by_integers", "empty", "rows"))
+    return f"{name[:24]:24} {machine:8} {add('tokens'):7,} {values}  {add('different'):,}"
 
 
 def report(ready: Prepared, r: Comparison) -> str:
@@ -154,7 +159,8 @@ def table(ready: Prepared, r: Roundings) -> str:
     for name, op in r.total().items():
         far = f"{op.farthest:9.1e}" if op.changed else f"{'':>9}"
         lines.append(f"  {name:18} {op.values:15,} {op.changed:12,} {op.harmful:8,} {op.sums:13,} {op.bits or '':>13} {far}")
-    lines += [f"  squares beside a norm's constants: {r.stream_norm:.1e} of the stream's, {r.head_norm:.1e} of a head's; {NORM_ALLOWED:.1e} is allowed",
+    lines += [f"  squares beside a norm's constants: {r.stream_norm:.1e} of the stream's, {r.head_norm:.1e} of a head's; "
+              f"{NORM_ALLOWED:.1e} is allowed",
               f"  partial sums need at most {max(op.bits for op in r.total().values())} bits of {SUM_BITS}",
               f"  smallest positive pre-activation: {r.smallest:g}; lead of the chosen token's logit: {100 * r.gap:.1f} %"]
     return "\n".join(lines)

@@ -61,7 +61,8 @@ def test_a_wrong_weight_is_located(name, matrix):
     w, m = weights(SMALL), map_of(weights(SMALL))
     layer, head, value, dim = spot_of(m, name)
     unit = head * SMALL.head_dim + value
-    row, col = (dim, unit) if matrix == "out" else (unit, next(c for r, c in zip(w.layers[layer - 1].z.rows, w.layers[layer - 1].z.cols) if r == unit))
+    z = w.layers[layer - 1].z
+    row, col = (dim, unit) if matrix == "out" else (unit, next(c for r, c in zip(z.rows, z.cols) if r == unit))
     bad = against(with_change(w, layer, matrix, row, col, lambda x: -x), m)
     for seed in range(4):
         try:

@@ -76,7 +76,8 @@ class Explainer:
     def layer_heads(self, layer: int) -> list[dict]:
         """The heads of a layer. Raises UsageError."""
         if not 1 <= layer <= len(self.map.layers):
-            raise UsageError(f"there is no layer {layer}", where="--layer", fix=f"machine {self.map.machine.name} has layers 1 to {len(self.map.layers)}")
+            raise UsageError(f"there is no layer {layer}", where="--layer",
+                             fix=f"machine {self.map.machine.name} has layers 1 to {len(self.map.layers)}")
         return self.map.layers[layer - 1]
 
     def units(self, layer: int) -> list[dict]:
@@ -103,7 +104,8 @@ class Explainer:
                 return self._unit(layer, number, h, left, head["units"][left])
             left -= n
         total = len(self.units(layer))
-        raise UsageError(f"layer {layer} has no unit {number}", where="--unit", fix=f"its units are numbered 0 to {total - 1}" if total else "it has none")
+        raise UsageError(f"layer {layer} has no unit {number}", where="--unit",
+                         fix=f"its units are numbered 0 to {total - 1}" if total else "it has none")
 
     def _unit(self, layer: int, number: int, h: int, j: int, unit: dict) -> dict:
         inputs = sorted(reads_of(unit["f"]) | reads_of(unit["g"]))
@@ -184,7 +186,8 @@ class Explainer:
 
 def forms_of(head: dict) -> list[Form]:
     """All forms of a memory head."""
-    return [f for f in [*head["key"].values(), *head["query"].values(), *head["value"], *head["gate"], head["halve"], head["constant"]] if f is not None]
+    forms = [*head["key"].values(), *head["query"].values(), *head["value"], *head["gate"], head["halve"], head["constant"]]
+    return [f for f in forms if f is not None]
 
 
 def unique(heads: list[dict]) -> list[dict]:

@@ -20,8 +20,10 @@ def users_line(users: list[dict]) -> str:
     """Layers with how many units and which heads."""
     parts = []
     for u in users[:WIDTH]:
-        units = u["units"]
-        what = [f"unit{'s' * (len(units) > 1)} {', '.join(map(str, units[:6]))}" + (f" and {len(units) - 6} more" if len(units) > 6 else "")] if units else []
+        units, what = u["units"], []
+        if units:
+            rest = f" and {len(units) - 6} more" if len(units) > 6 else ""
+            what.append(f"unit{'s' * (len(units) > 1)} {', '.join(map(str, units[:6]))}{rest}")
         what += [f"head {h['head']} {h['name']}" for h in u["heads"][:3]] + ([f"{len(u['heads']) - 3} more heads"] if len(u["heads"]) > 3 else [])
         parts.append(f"layer {u['layer']} ({', '.join(what)})")
     return "; ".join(parts) + (f"; {len(users) - WIDTH} more layers" if len(users) > WIDTH else "") if parts else "nobody"
@@ -29,9 +31,10 @@ def users_line(users: list[dict]) -> str:
 
 def unit_text(u: dict) -> str:
     """A unit."""
+    back = f", the first factor as it was {u['tap']} token{'s' * (u['tap'] > 1)} before" if u["tap"] else ""
     lines = [f"layer {u['layer']}, unit {u['unit']}: value dim {u['value_dim']} of head {u['head']}", f"  {u['part']}: {u['what']}",
-             f"  h = relu({u['f']}) * relu({u['g']})" + (f", the first factor as it was {u['tap']} tokens before" if u["tap"] else "")]
-    lines += ["  reads"] + [f"    {signal_line(s)}" for s in u["inputs"][:WIDTH]] + more(u["inputs"]) if u["inputs"] else ["  reads nothing: a constant"]
+             f"  h = relu({u['f']}) * relu({u['g']}){back}", "  reads" if u["inputs"] else "  reads nothing: a constant"]
+    lines += [f"    {signal_line(s)}" for s in u["inputs"][:WIDTH]] + more(u["inputs"])
     for s in u["outputs"]:
         lines += [f"  adds {s['weight']:g} h to {signal_line(s)}"] + ([f"    read by {users_line(s['read by'])}"] if s["read by"] else [])
     return "\n".join([*lines, "  hooks: " + "; ".join(f"{k} {v}" for k, v in u["hooks"].items())])
@@ -56,7 +59,8 @@ def head_text(h: dict) -> str:
         gate = "" if v["gate"] == "1" else f" times relu({v['gate']})"
         lines.append(f"    {v['value_dim']}: writes {v['written']}{back}; adds what it reads{gate} to "
                      + ", ".join(s["name"] for s in v["outputs"]) + f": {v['outputs'][0]['meaning']}")
-    return "\n".join([*lines, *more(h["values"]), f"  read by {users_line(h['read by'])}", "  hooks: " + "; ".join(f"{k} {v}" for k, v in h["hooks"].items())])
+    return "\n".join([*lines, *more(h["values"]), f"  read by {users_line(h['read by'])}",
+                      "  hooks: " + "; ".join(f"{k} {v}" for k, v in h["hooks"].items())])
 
 
 def signal_text(s: dict) -> str:
@@ -77,9 +81,9 @@ def dim_text(d: dict) -> str:
         return f"dim {d['dim']}: {d['always']}"
     show = lambda r: "nothing: 0" if r is None else f"{r['name']}, {r['holds'][0]}..{r['holds'][1]}: {r['meaning']}"
     lines = [f"layer {d['layer']}, dim {d['dim']}", f"  before: {show(d['before'])}", f"  after:  {show(d['after'])}", "  over all layers:"]
-    lines += [f"    after layer{'s' if s['after layers'][1] > s['after layers'][0] else ''} "
-              f"{s['after layers'][0]}{' to ' + str(s['after layers'][1]) if s['after layers'][1] > s['after layers'][0] else ''}: {s['name']}: {s['meaning']}"
-              for s in d["all"]]
+    for s in d["all"]:
+        first, last = s["after layers"]
+        lines.append(f"    after layer{f's {first} to {last}' if last > first else f' {first}'}: {s['name']}: {s['meaning']}")
     return "\n".join([*lines, *([] if d["all"] else ["    nothing"]), "  hooks: " + "; ".join(d["hooks"])])
 
 
