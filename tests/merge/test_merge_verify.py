@@ -1,0 +1,37 @@
+"""A recorded launch checked against a merged checkpoint: through all its layers, over its whole vocabulary."""
+
+import pytest
+from machine_programs import random_setup
+from merge_models import TINY
+
+from qgpu.audit.binding import bind, layers_digest
+from qgpu.audit.verify import verify
+from qgpu.errors import CheckError, CheckpointError
+from qgpu.machine.tokens import Vocabulary
+from qgpu.runtime.source import open_source
+from qgpu.runtime.trace import write_trace
+from qgpu_reference.machine import MachineInterpreter
+
+
+def test_a_merged_checkpoint(tied, tmp_path):
+    folder = tied[1].folder
+    judge, ids = MachineInterpreter(TINY), list(random_setup(41, TINY, 2))
+    for i in ids:
+        judge.feed(i)
+    setup = len(ids)
+    while judge.running and len(ids) < setup + 200:
+        ids.append(judge.expected)
+        judge.feed(ids[-1])
+    assert not judge.running and len(ids) > setup + 10
+    bound = bind(open_source(".version 7.0\n"), "", "none", (1, 1, 1), (1, 1, 1), 0, [], ids[:setup], layers_digest(TINY, folder))
+    path = tmp_path / "t.jsonl"
+    write_trace(path, TINY, ids, setup, None, bound)
+    assert verify(path, model=folder).generated == len(ids) - setup
+    at = setup + 3
+    forged = [*ids[:at], next(i for i in range(Vocabulary(TINY).size) if i != ids[at]), *ids[at + 1:]]
+    write_trace(path, TINY, forged, setup, None, bound)
+    with pytest.raises(CheckError) as e:
+        verify(path, model=folder)
+    assert (e.value.position, e.value.expected) == (at, ids[at])
+    with pytest.raises((CheckError, CheckpointError)):
+        verify(path, model=tied[0])
