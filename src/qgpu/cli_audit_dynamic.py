@@ -21,6 +21,7 @@ MAX_TOKENS = 20_000
 """Generated tokens of a launch, unless told otherwise: an audit looks at every value of every layer."""
 
 EXAMPLES = """  python -m qgpu audit --against-interpreter kernels/dot.cu
+  python -m qgpu audit checkpoint --against-interpreter kernels/dot.cu
   python -m qgpu audit --against-interpreter kernels/*.cu --json
   python -m qgpu audit --trace kernels/dot.cu --machine article"""
 
@@ -44,8 +45,10 @@ def run(options: argparse.Namespace) -> int:
     """Do it. Returns the exit status: 1 where a value differs. Raises QgpuError."""
     if options.against_interpreter and options.trace:
         raise UsageError("--against-interpreter and --trace do not go together", fix="run one after the other")
-    if getattr(options, "folder", None):
-        raise UsageError("these audits run the compiled layers, not a folder's", fix="leave DIR out, or choose a machine with --machine")
+    if options.folder and options.machine:
+        raise UsageError("a folder has its own machine", where="--machine", fix="leave --machine out")
+    if options.folder and options.trace:
+        raise UsageError("--trace runs the compiled layers, not a folder's", fix="leave DIR out, or choose a machine with --machine")
     machine = chosen_machine(options)
     return _trace(options, machine) if options.trace else _against(options, machine)
 
@@ -67,11 +70,23 @@ class Auditors:
             self.made[machine] = Against(SparseEngine(compiled_weights(machine)))
         return self.made[machine]
 
+    def of_folder(self, folder: str) -> Machine:
+        """Take a checkpoint's own tensors. Returns its machine."""
+        from .audit.against import Against
+        from .audit.folder import weights_of
+        from .engine.sparse import SparseEngine
+        _say(f"reading the layers of {folder}")
+        weights, signals = weights_of(folder)
+        self.made[signals.machine] = Against(SparseEngine(weights), signals)
+        return signals.machine
+
 
 def _against(options: argparse.Namespace, machine: Machine | None) -> int:
     from .audit.against import compare_launch
     from .audit.launches import launches_of
     auditors, found, failed, start = Auditors(), [], 0, time.perf_counter()
+    if options.folder:
+        machine = auditors.of_folder(options.folder)
     many = len(options.against_interpreter) > 1
     if many and not options.json:
         print(HEAD)

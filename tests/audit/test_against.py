@@ -6,8 +6,11 @@ import pytest
 from audit_machines import GROUPED, SMALL, random_stream, spot_of, weights, with_change
 
 from qgpu.audit.against import Against, compare_launch, refuse
+from qgpu.audit.checkpoint import FileTensors
+from qgpu.audit.folder import weights_of
 from qgpu.audit.launches import launches_of
 from qgpu.audit.signals import SignalMap, map_of
+from qgpu.compile.export import export_checkpoint
 from qgpu.engine.sparse import SparseEngine
 from qgpu.errors import CheckError, CheckpointError, FaultError, UsageError
 from qgpu.machine.description import ARTICLE
@@ -142,6 +145,28 @@ def test_a_file_without_a_launch_is_refused(tmp_path):
     (tmp_path / "bare.cu").write_text("__global__ void f() {}\n")
     with pytest.raises(UsageError, match="no launch comment"):
         next(launches_of(tmp_path / "bare.cu"))
+
+
+@pytest.mark.slow
+def test_a_folder_s_own_tensors_are_run(tmp_path):
+    """An export differs nowhere; one bf16 number changed in its file is found."""
+    folder = export_checkpoint(SMALL, tmp_path / "out", compiled=weights(SMALL))
+    ids, _ = random_stream(SMALL, 0)
+    w, m = weights_of(folder)
+    assert compared(against(w, m), ids).different == 0
+    layer, head, value, dim = spot_of(m, "s1.a0.0")
+    path, _, _, at, _ = FileTensors(folder).entries[f"model.layers.{layer - 1}.linear_attn.out_proj.weight"]
+    with open(path, "r+b") as f:
+        f.seek(at + 2 * (dim * SMALL.heads * SMALL.head_dim + head * SMALL.head_dim + value) + 1)
+        sign = f.read(1)[0]
+        f.seek(-1, 1)
+        f.write(bytes([sign ^ 0x80]))
+    w, m = weights_of(folder)
+    first = compared(against(w, m), ids).first
+    assert (first.layer, first.signal) == (layer, "s1.a0.0")
+    (folder / "model-00001-of-00004.safetensors").write_bytes(b"\0" * 100)
+    with pytest.raises(CheckpointError):
+        weights_of(folder)
 
 
 @pytest.mark.slow

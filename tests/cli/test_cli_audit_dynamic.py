@@ -17,6 +17,7 @@ KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 
 def parsed(*words):
     parser = argparse.ArgumentParser()
+    parser.add_argument("folder", nargs="?")
     parser.add_argument("--json", action="store_true")
     dynamic.add_options(parser)
     add_machine_option(parser, None)
@@ -96,7 +97,8 @@ def test_roundings_as_a_table_and_json(monkeypatch, capsys, harmful, status):
 
 
 def test_refusals():
-    for words, why in ((["--trace", "a.cu", "--against-interpreter", "b.cu"], "do not go together"), (["--trace", "nowhere.cu"], "nowhere.cu"),
+    for words, why in ((["there", "--trace", "a.cu"], "not a folder"), (["there", "--against-interpreter", "a.cu", "--machine", "article"], "own machine"),
+                       (["--trace", "a.cu", "--against-interpreter", "b.cu"], "do not go together"), (["--trace", "nowhere.cu"], "nowhere.cu"),
                        (["--against-interpreter", KERNELS / "dot.cu", "--kernel", "nobody"], "no launch comment for kernel nobody")):
         with pytest.raises(UsageError, match=why):
             dynamic.run(parsed(*words))
