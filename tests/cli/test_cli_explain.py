@@ -1,16 +1,28 @@
 """`qgpu explain`: what it prints, and what it refuses."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
+from qgpu import cli_explain
+from qgpu.audit.signals import map_of
 from qgpu.compile.cache import compiled_weights
 from qgpu.machine.description import ARTICLE
 
 
-@pytest.fixture(scope="module", autouse=True)
-def compiled():
-    compiled_weights(ARTICLE)
+@pytest.fixture(scope="module")
+def article():
+    return map_of(compiled_weights(ARTICLE))
+
+
+@pytest.fixture(autouse=True)
+def read_once(request, monkeypatch):
+    """The article machine's map is unpacked once for all tests, but for those that name another source."""
+    whole = cli_explain._map
+    keep = request.getfixturevalue("article")
+    monkeypatch.setattr(cli_explain, "_map", lambda options: keep if options.machine == "article" and not options.model else whole(options))
 
 
 def test_a_layer_in_words(qgpu_command):
@@ -51,3 +63,14 @@ def test_all_of_it_is_one_json_object(qgpu_command):
 def test_refusals(qgpu_command, words, why):
     status, out, err = qgpu_command(*words)
     assert status in (1, 2) and why in err and not out
+
+
+def test_the_page_shows_what_is_printed(qgpu_command):
+    """docs/signals.md quotes a unit; its commands work."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "signals.md").read_text(encoding="utf-8")
+    (quoted,) = re.findall(r"```\n(layer \d+, unit .*?)```", page, re.S)
+    layer, unit = re.match(r"layer (\d+), unit (\d+)", quoted).groups()
+    assert quoted in qgpu_command("explain", "--layer", layer, "--unit", unit)[1]
+    for words in re.findall(r"python -m qgpu (explain (?:--\w+ [\w.]+ ?)+)", page):
+        status, out, err = qgpu_command(*words.split())
+        assert status == 0 and out, err
