@@ -14,7 +14,7 @@ import numpy as np
 from .facts import Facts, Form, Term, add, grid, put, put_all, sums
 
 SMALL, WIDE = 1 << 11, 1 << 22
-DEPTH = 3
+DEPTH, FEW = 3, 10
 CROSS = 600
 """Most pairs of conditions that are compared."""
 
@@ -88,7 +88,7 @@ class Exclusion:
     def _asks(self, case: list[Form]) -> list[int]:
         """Variables with a definition that are not 0 where all forms of the case are at least 1."""
         facts = self.facts
-        return list(dict.fromkeys(x for f in case if len(f[1]) > 1 for x in f[1]
+        return list(dict.fromkeys(x for f in case for x in f[1]
                                   if (x in facts.defs or x in facts.on) and facts.most(put(f, {x: 0})) < 1))
 
     def needs(self, u: int, v: int) -> bool:
@@ -118,17 +118,15 @@ class Exclusion:
             for g in forms[:i]:
                 if not f[1].keys().isdisjoint(g[1].keys()) and facts.most(add(f, g)) < 2:
                     return True
-        points = grid(facts, forms, SMALL) if forms else None
-        if points is not None:
-            if not np.any((points >= 1).all(axis=1)):
-                return True
         names = {v for f in forms for v in f[1]}
         count = Counter(g for v in names for g in facts.groups[v])
-        if not splits or not count or count.most_common(1)[0][1] < 2:
-            return False
-        members = [v for v in facts.members[count.most_common(1)[0][0]] if v in names]      # one case a member, and none
-        cases = [dict.fromkeys(members, 0), *(dict.fromkeys(self._others(v), 0) | {v: 1} for v in members if facts.hi[v] == 1)]
-        return len(cases) == len(members) + 1 and all(self.apart([put(f, case) for f in forms], splits - 1) for case in cases)
+        if splits and count and count.most_common(1)[0][1] > 1:                                  # one case a member, and none
+            members = [v for v in facts.members[count.most_common(1)[0][0]] if v in names]
+            if all(facts.hi[v] == 1 for v in members):
+                cases = [dict.fromkeys(members, 0), *(dict.fromkeys(self._others(v), 0) | {v: 1} for v in members)]
+                return all(self.apart([put(f, case) for f in forms], splits - 1) for case in cases)
+        points = grid(facts, forms, SMALL) if forms and len(names) <= FEW else None
+        return points is not None and not np.any((points >= 1).all(axis=1))
 
     def _others(self, v: int) -> set[int]:
         """What the facts say is 0 where v is not."""

@@ -196,18 +196,30 @@ class _Search:
             return False
         names = variables(terms)
         for x in range(facts.lo[v], facts.hi[v] + 1):
-            values = {v: x}
-            if x:
-                values |= {u: 0 for u in names if u != v and self._excluded(v, u, fixed | {v: x})}
-                values |= {u: 1 for u in names if u not in values and (facts.lo[u], facts.hi[u]) == (0, 1) and self._needed(v, u)}
-            else:
-                values |= {u: 0 for u in names if u != v and self._needed(u, v)}
+            values = self._follows(v, x, names, fixed)
             part = put_all(terms, values)
             if x and self.kills:
                 part = [t for t, old in zip(part, terms) if not self._killed(v, old, t)]
             if not self.go(part, const, fixed | values):
                 return False
         return True
+
+    def _follows(self, v: int, x: int, names: list[int], fixed: dict[int, float]) -> dict[int, float]:
+        """Values that follow where v is x, v's among them: of what excludes it, needs it or is needed by it, and so on."""
+        facts, values, open_ = self.facts, {v: x}, [v]
+        while open_:
+            w = open_.pop()
+            for u in (u for u in names if u not in values):
+                if values[w]:
+                    if self._excluded(w, u, fixed | values):
+                        values[u] = 0
+                    elif (facts.lo[u], facts.hi[u]) == (0, 1) and self._needed(w, u):
+                        values[u] = 1
+                elif self._needed(u, w):
+                    values[u] = 0
+                if u in values:
+                    open_.append(u)
+        return values
 
     def _grid(self, terms: list[Term], limit: int) -> np.ndarray | None:
         return grid(self.facts, [x for t in terms for x in t[1:]], limit)
@@ -270,6 +282,8 @@ class _Search:
                 if self.exclusion.excludes(v, u) or any(fixed.get(b) == 1 for b in bits):
                     score[v] += 1
                     score[u] += 1
+        if not score:
+            score.update(v for v in names for u in names if u != v and self.exclusion.needs(u, v))
         for v in names if self.kills and not score else ():
             if v in facts.defs and facts.hi[v] == 1 and facts.lo[v] == 0:
                 score[v] += 4 * sum(self.exclusion.kills(v, t) for t in terms)
