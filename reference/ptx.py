@@ -118,7 +118,7 @@ def _arguments(module: Module, kernel: Kernel, args: Sequence[Argument], bases: 
                 raise UsageError(f"parameter {p.name} is {p.size} bytes and cannot hold an address", where=f"argument {k}",
                                  fix="give an integer")
             data, base = bytearray(memoryview(argument).cast("B") if len(argument) else b""), bases[k] if bases else None
-            label = f"the array of argument {k}"
+            label = f"the array of argument {k + 1}"
             region = (memory.allocate(label, data, GAP) if base is None else memory.add(Region(label, base, data)))
             arrays.append(region)
             values.append(region.start.to_bytes(p.size, "little"))

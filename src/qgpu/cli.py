@@ -30,7 +30,19 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in COMMANDS:
         module.register(commands)
+    for one in commands.choices.values():
+        one.set_defaults(parser=one)
     return parser
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options of one command. An option that it does not have is refused beside its own usage; exits with status 2."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    options, unknown = build_parser().parse_known_args(words)
+    if unknown:
+        early = f"; options stand behind the command: qgpu {options.command} ..." if words[0].startswith("-") else ""
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}{early}")
+    return options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to stop
     try:
-        options = build_parser().parse_args(arguments)
+        options = parse(arguments)
         status = options.action(options)
         sys.stdout.flush()
         return status

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 
@@ -26,14 +27,15 @@ SHOWN_ELEMENTS = 32
 
 EXAMPLES = """examples:
   python -m qgpu run kernels/dot.cu --check
-  python -m qgpu run add.cu --kernel add --block 4 --arg [1,2,3,4] --arg u8:[1,2,3,4] --arg zeros(4) --arg 4
-  python -m qgpu run dot.cu --launch launch.json --json
-  python -m qgpu run dot.cu --emit blocks
-  python -m qgpu run dot.cu --trace tokens.jsonl
+  python -m qgpu run kernels/vector_add.cu --block 4 --arg "[1,2,3,4]" --arg "[5,6,7,8]" --arg "zeros(4)" --arg 4
+  python -m qgpu run add.cu --launch launch.json --json
+  python -m qgpu run kernels/dot.cu --emit blocks
+  python -m qgpu run kernels/dot.cu --trace tokens.jsonl
   python -m qgpu run kernels/collatz.cu --watch
 
 A launch comes from --launch, or from a comment `// qgpu: {...}` in FILE, or from options alone; options win.
-An argument is [1,2,3], zeros(16), 3 or @file.npy. Arrays are i32 unless a type stands in front, such as u8:[1,2]."""
+An argument is [1,2,3], zeros(16), 3 or @file.npy. Arrays are i32 unless a type stands in front, such as u8:[1,2].
+Shells read brackets and parentheses themselves: put quotes around them."""
 
 
 def register(commands: argparse._SubParsersAction) -> None:
@@ -67,6 +69,10 @@ def register(commands: argparse._SubParsersAction) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do what the options say. Returns the exit status; raises QgpuError."""
+    if options.full and not options.model:
+        raise UsageError("--full is about a merged model, and none is given", fix="add --model DIR, or leave --full out")
+    if options.trace and not Path(options.trace).absolute().parent.is_dir():
+        raise UsageError("cannot write the trace: there is no such folder", where=options.trace)
     machine = chosen_machine(options)
     if options.model and options.machine is None:
         from .runtime.model_engine import checkpoint_machine  # slow to import, and only models need it
@@ -126,7 +132,8 @@ def launch_of(options: argparse.Namespace, source: Source) -> LaunchSpec:
     if options.launch:
         spec = read_launch_file(options.launch)
     else:
-        spec = _comment(find_launch_comments(source.text, source.name), options.kernel, source)
+        found = find_launch_comments(source.text, source.name)
+        spec = _comment(found, options.kernel, source)
     if options.kernel:
         spec.kernel = options.kernel
     if options.grid:
@@ -140,7 +147,9 @@ def launch_of(options: argparse.Namespace, source: Source) -> LaunchSpec:
     spec.grid = spec.grid or (1, 1, 1)
     spec.args = [] if spec.args is None else spec.args
     if spec.block is None:
+        others = [] if options.launch else sorted({other.kernel for other in found if other.kernel})
         raise UsageError("no block size is given", where=spec.where or source.name,
+                         why=f"the launch comments are for {', '.join(others)}, not for {options.kernel}" if options.kernel and others else "",
                          fix="add --block 4, or a launch comment such as // qgpu: {\"block\": [4], \"args\": []}")
     return spec
 

@@ -12,7 +12,7 @@ EXAMPLES = """examples:
   python -m qgpu run kernels/collatz.cu --trace collatz.jsonl
   python -m qgpu verify collatz.jsonl
   python -m qgpu verify collatz.jsonl --source kernels/collatz.cu
-  python -m qgpu verify collatz.jsonl --model article --json
+  python -m qgpu verify collatz.jsonl --model checkpoint --json
 
 Every token that the model wrote must be what the layers write after all tokens before it. The recorded stream is read as a prompt is, many
 positions at once; nothing is generated. The layers are those that the trace names by their digest: the compiled machine's, or --model's.

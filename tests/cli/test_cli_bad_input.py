@@ -56,7 +56,7 @@ CASES = {
                           ["bad.cu:1", "barrier"]),
     "endless loop": ("while (b[i] != 0) a[i] += 1;", (*LAUNCH, "--max-tokens", "500"), 1,
                      ["did not end within 500", "bad.cu:1", "--max-tokens"]),
-    "out of bounds": ("a[i + 1000] = 1;", LAUNCH, 1, ["bad.cu:1", "out of bounds", "kernel add, block (0, 0, 0), thread (0, 0, 0)", "3984 bytes past the end of the array of argument 0"]),
+    "out of bounds": ("a[i + 1000] = 1;", LAUNCH, 1, ["bad.cu:1", "out of bounds", "kernel add, block (0, 0, 0), thread (0, 0, 0)", "3984 bytes past the end of the array of argument 1"]),
     "out of bounds in a later block": ("if (blockIdx.y) a[i + 5000] = 1;", (*LAUNCH, "--grid", "1,2"), 1,
                                        ["bad.cu:1", "out of bounds", "block (0, 1, 0), thread (0, 0, 0)"]),
     "misaligned": ("*(int *)((char *)a + 1 + 4 * i) = 1;", LAUNCH, 1, ["bad.cu:1", "misaligned", "thread (0, 0, 0)"]),
@@ -70,7 +70,11 @@ CASES = {
     "emit and json": (GOOD, (*LAUNCH, "--emit", "blocks", "--json"), 2, ["--emit", "--json"]),
     "unknown option": (GOOD, (*LAUNCH, "--fast"), 2, ["--fast"]),
     "token limit": (GOOD, (*LAUNCH, "--max-tokens", "0"), 2, ["--max-tokens", "at least 1"]),
-    "trace into nowhere": (GOOD, (*LAUNCH, "--trace", "no/such/folder/x"), 2, ["cannot write the trace"]),
+    "trace into nowhere": (GOOD, (*LAUNCH, "--trace", "no/such/folder/x"), 2, ["no/such/folder/x: cannot write the trace", "no such folder"]),
+    "model folder": (GOOD, (*LAUNCH, "--model", "no/such"), 2, ["no/such: there is no such folder", "qgpu export"]),
+    "full without a model": (GOOD, (*LAUNCH, "--full"), 2, ["--full", "--model DIR"]),
+    "launch comment of another kernel": ('} // \n// qgpu: {"kernel": "add", "block": [4]}\nvoid f() {', ("--kernel", "sub"), 2,
+                                         ["no block size", "for add, not for sub"]),
 }
 
 
@@ -120,3 +124,17 @@ def test_bad_paths(qgpu_command, tmp_path, monkeypatch, file):
 def test_bad_commands(qgpu_command, words):
     status, out, err = qgpu_command(*words)
     assert status == 2 and out == "" and "usage:" in err
+
+
+def test_an_unknown_option_is_refused_beside_its_commands_usage(qgpu_command):
+    status, out, err = qgpu_command("run", "x.cu", "--chek")
+    assert status == 2 and out == "" and "unrecognized arguments: --chek" in err and "usage: qgpu run" in err and "--check" in err
+    status, out, err = qgpu_command("--check", "run", "x.cu")
+    assert status == 2 and out == "" and "unrecognized arguments: --check; options stand behind the command: qgpu run" in err
+
+
+def test_a_trace_that_has_no_folder_is_refused_before_the_launch(qgpu_command, make_engine, tmp_path):
+    (tmp_path / "k.cu").write_text(KERNEL.format(body=GOOD))
+    make_engine(lambda machine, **_: pytest.fail("the launch has begun"))
+    status, _, err = qgpu_command("run", tmp_path / "k.cu", *LAUNCH, "--trace", tmp_path / "no" / "t.jsonl")
+    assert status == 2 and "no such folder" in err

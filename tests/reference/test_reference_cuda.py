@@ -203,4 +203,4 @@ def test_faults_name_the_line_and_the_thread(program):
         launch(program, "outside", 2, 8, [bytes(40), 10])
     assert e.value.where.startswith(f"test.cu:{line} (PTX line ")
     assert "out of bounds" in str(e.value) and "block (1, 0, 0), thread (2, 0, 0)" in str(e.value)
-    assert "0 bytes past the end of the array of argument 0 (40 bytes" in str(e.value)
+    assert "0 bytes past the end of the array of argument 1 (40 bytes" in str(e.value)

@@ -180,10 +180,10 @@ def test_wide_atomics_and_lane_order():
 
 
 FAULTS = [
-    ("ld.global.u32 %r1, [%rd1+8];", "out of bounds", "0 bytes past the end of the array of argument 0"),
+    ("ld.global.u32 %r1, [%rd1+8];", "out of bounds", "0 bytes past the end of the array of argument 1"),
     ("ld.global.u64 %rd5, [%rd1+4];", "misaligned", "multiple of 8"),
-    ("st.global.u32 [%rd1+-4], 1;", "out of bounds", "4 bytes before the array of argument 0"),
-    ("add.u64 %rd5, %rd1, 6; ld.global.u16 %r1, [%rd5+2];", "out of bounds", "array of argument 0"),
+    ("st.global.u32 [%rd1+-4], 1;", "out of bounds", "4 bytes before the array of argument 1"),
+    ("add.u64 %rd5, %rd1, 6; ld.global.u16 %r1, [%rd5+2];", "out of bounds", "array of argument 1"),
     ("ld.global.u32 %r1, [%rd1+2];", "misaligned", "multiple of 4"),
     ("mov.u64 %rd5, 0; ld.global.u32 %r1, [%rd5];", "null pointer", ""),
     ("mov.u64 %rd5, 0; ld.u32 %r1, [%rd5+8];", "null pointer", ""),
@@ -191,7 +191,7 @@ FAULTS = [
     ("mov.u32 %r2, 0xfffffffc; ld.shared.u32 %r1, [%r2];", "out of bounds", "shared variable tile"),
     ("ld.local.u32 %r1, [4];", "out of bounds", "no local memory"),
     ("ld.param.u32 %r1, [p0+8];", "out of bounds", "parameter 0"),
-    ("mov.u64 %rd5, -8; ld.global.u64 %rd6, [%rd5];", "out of bounds", "array of argument 0"),
+    ("mov.u64 %rd5, -8; ld.global.u64 %rd6, [%rd5];", "out of bounds", "array of argument 1"),
     ("ld.global.u32 %r1, [%rd9];", "the address of a load is undefined", "register %rd9, which is uninitialised"),
     ("st.global.u32 [%rd9], 1;", "the address of a store is undefined", "%rd9"),
     ("add.u32 %r5, %r6, 1; st.global.u32 [%rd1], %r5;", "value stored", "register %r6, which is uninitialised"),

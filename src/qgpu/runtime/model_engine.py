@@ -22,20 +22,23 @@ from ..qwen import Model, load
 from .engine_api import Engine
 
 AGAIN = "write it again with qgpu export"
+WROTE = "give a folder that qgpu export or qgpu merge wrote"
 
 
 def checkpoint_machine(folder: str | Path) -> Machine:
-    """The machine that a checkpoint was made for, as its config.json says. Raises CheckpointError."""
+    """The machine that a checkpoint was made for, as its config.json says. Raises CheckpointError, and UsageError without a folder."""
     path = Path(folder) / "config.json"
+    if not path.parent.is_dir():
+        raise UsageError("there is no such folder", where=str(folder), fix=WROTE)
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         fields = data["qgpu_machine"]
         machine = Machine(**{k: tuple(v) if isinstance(getattr(ARTICLE, k), tuple) else v for k, v in fields.items()})
         return machine.validate()
     except (OSError, ValueError) as e:
-        raise CheckpointError("this is not a checkpoint folder", where=str(path), why=str(e), fix="give a folder that qgpu export wrote") from None
+        raise CheckpointError("this is not a checkpoint folder", where=str(path), why=getattr(e, "strerror", None) or str(e), fix=WROTE) from None
     except (KeyError, TypeError, AttributeError):
-        raise CheckpointError("this checkpoint holds no machine of qgpu", where=str(path), fix="give a folder that qgpu export wrote") from None
+        raise CheckpointError("this checkpoint holds no machine of qgpu", where=str(path), fix=WROTE) from None
     except UsageError as e:
         raise CheckpointError(e.what, where=str(path), why=e.why, fix=AGAIN) from None
 

@@ -294,7 +294,7 @@ def write_trace(path: str | Path, machine: Machine, ids: Sequence[int], setup: i
         os.replace(temporary, path)
         temporary = None
     except (OSError, ValueError) as e:
-        raise UsageError(f"cannot write the trace: {e}", where=str(path)) from None
+        raise UsageError(f"cannot write the trace: {getattr(e, 'strerror', None) or e}", where=str(path)) from None
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
