@@ -14,7 +14,7 @@ import numpy as np
 from .facts import Facts, Form, Term, add, grid, put, put_all, sums
 
 SMALL, WIDE = 1 << 11, 1 << 22
-DEPTH, FEW = 3, 10
+DEPTH, FEW, FOUND = 3, 10, -2
 CROSS = 600
 """Most pairs of conditions that are compared."""
 
@@ -25,7 +25,7 @@ class Exclusion:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self._conditions: dict[int, list[list[Form]]] = {}
-        self._pairs: dict[tuple[int, int], bool] = {}
+        self._pairs: dict[tuple[int, int], int] = {}         # FOUND, or the depth at which it was not
         self._depth = 0
         self._needs: dict[tuple[int, int], bool] = {}
         self._kills: dict[tuple, bool] = {}
@@ -58,23 +58,22 @@ class Exclusion:
         if not facts.together(u, v):
             return True
         key = (u, v) if u < v else (v, u)
-        if key not in self._pairs:
-            self._pairs[key] = False                       # while it is looked for, nothing may rest on it
-            if not facts.defs.keys().isdisjoint(key) or not facts.on.keys().isdisjoint(key):
-                self._pairs[key] = self._look(*key)
-        return self._pairs[key]
+        known = self._pairs.get(key)
+        if known is None or known > self._depth:               # never looked for, or only with less depth left
+            self._pairs[key] = -1                              # while it is looked for, nothing may rest on it
+            defined = not facts.defs.keys().isdisjoint(key) or not facts.on.keys().isdisjoint(key)
+            self._pairs[key] = FOUND if defined and self._look(*key) else self._depth
+        return self._pairs[key] == FOUND
 
     def _look(self, u: int, v: int) -> bool:
         facts = self.facts
         mine, other = self.conditions(u), self.conditions(v)
         literal = lambda x: [(0, {x: 1})] if facts.lo[x] >= 0 else []
-        if all(self.apart(a + literal(v)) for a in mine) or all(self.apart(literal(u) + b) for b in other):
-            return True
-        if len(mine) * len(other) > CROSS:
-            return False
         self._depth += 1
         try:
-            return all(self.apart(a + b) or self._through(u, v, a, b) for a in mine for b in other)
+            every = lambda xs, ys: all(self.apart(a + b) or self._through(u, v, a, b) for a in xs for b in ys)
+            return (every(mine, [literal(v)]) or every([literal(u)], other)
+                    or len(mine) * len(other) <= CROSS and every(mine, other))
         finally:
             self._depth -= 1
 
