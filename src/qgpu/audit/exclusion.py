@@ -14,7 +14,7 @@ import numpy as np
 from .facts import Facts, Form, Term, add, grid, put, put_all, sums
 
 SMALL, WIDE = 1 << 11, 1 << 22
-DEPTH, FEW, FOUND = 3, 10, -2
+DEPTH, FEW, FOUND = 5, 10, -2
 CROSS = 600
 """Most pairs of conditions that are compared."""
 

@@ -235,6 +235,10 @@ class LayerCheck:
                 if low < -LARGEST or high > LARGEST:
                     problems.append(f"{self._name(s)} may reach {low}..{high}: more than 8 bits")
                 problems += self._added(dim, s, number, low, high, before)
+            elif dim in before:                                         # untouched: the claim must not shrink
+                _, a, b = claims.boundaries[number - 1].get(dim, (s, low, high))
+                if a < low or b > high:
+                    problems.append(f"{self._name(s)} in {low:g}..{high:g} is claimed, but below the layer it was {a:g}..{b:g}")
             if world.complete(s, number) and s not in self.facts.defs and claims.signals[s].kind == "integer":
                 known = claims.signals[s]
                 if changed and (low < known.lo or high > known.hi):

@@ -185,6 +185,8 @@ class _Search:
         points = self._grid(terms, FIRST)
         if points is not None and self.goal.grid(terms, points, const):
             return True
+        if not variables(terms):
+            return False
         v, splits = self._choose(terms, fixed)
         if not splits:
             if points is not None:
