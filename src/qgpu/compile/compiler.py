@@ -24,7 +24,8 @@ class CircuitWeights:
     """The circuit as numbers alone: what an engine needs and a checkpoint holds.
 
     codes: (vocabulary, code dims) int8, +1 or -1. constants, reserved, code_dims: residual dims. packed_map: the signal map
-    (`signal_map.unpack`); empty where weights were read from a checkpoint. key: what the cache knows them by, or "".
+    (`signal_map.unpack`); empty where weights were read from a checkpoint. key: what the cache knows them by; "" where it does not, and
+    in a copy with other weights, which must not be given the cached tables of these.
     """
 
     machine: Machine
