@@ -25,7 +25,7 @@ CASES = {
     "block too large": (GOOD, (*LAUNCH, "--block", "257"), 2, ["fits none of the machines article, default", "article: a block of 257 threads",
                                                                "8 warps of 4 lanes", "default: a block of 257", "8 warps of 32 lanes"]),
     "block too large for article": (GOOD, (*LAUNCH, "--block", "33", "--machine", "article"), 2, ["block of 33 threads", "32 threads"]),
-    "block of zero": (GOOD, (*LAUNCH, "--block", "0"), 2, ["--block", "at least 1"]),
+    "block of zero": (GOOD, (*LAUNCH, "--block", "0"), 2, ["--block", "at least 1", "write 4,1,1"]),
     "block of words": (GOOD, (*LAUNCH, "--block", "four"), 2, ["--block", "not a size"]),
     "grid too large": (GOOD, (*LAUNCH, "--grid", "2,1025"), 2, ["grid of 2,1025,1 is too large", "1024 thread blocks"]),
     "array too large": (GOOD, ("--block", "4", "--arg", "zeros(4096)", *B, *N), 2, ["article: the arrays need 4100 words", "126",

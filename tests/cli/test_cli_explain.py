@@ -46,6 +46,13 @@ def test_a_head_a_dim_a_signal(qgpu_command):
     assert status == 0 and "lane 0 is active" in out and "read by layer" in out
 
 
+def test_a_signal_that_is_almost_one(qgpu_command):
+    status, out, err = qgpu_command("explain", "--signal", "front.activ0")
+    assert status == 2 and not out and "no signal is called 'front.activ0'" in err and "front.active0" in err
+    status, _, err = qgpu_command("explain", "--signal", "q" * 40)
+    assert status == 2 and "s1 to s4" in err
+
+
 @pytest.mark.slow
 def test_all_of_it_is_one_json_object(qgpu_command):
     status, out, _ = qgpu_command("explain", "--json")

@@ -6,6 +6,7 @@ Every function returns plain objects for JSON; `explain_text` puts them in sente
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -141,8 +142,9 @@ class Explainer:
         """One signal: where it lives, from which layer to which, who writes and reads it."""
         s = self.map.number(name)
         if s is None:
-            close = [n for n in self.map.names if name in n][:5]
-            raise UsageError(f"no signal is called {name!r}", where="--signal", fix=f"such as {', '.join(close)}" if close else "see --layer")
+            close = [n for n in self.map.names if name in n][:5] or difflib.get_close_matches(name, self.map.names, 5)
+            raise UsageError(f"no signal is called {name!r}", where="--signal",
+                             fix=f"such as {', '.join(close)}" if close else "the prefixes are code, record, front, s1 to s4, store and tail")
         spans = [b for b, rows in enumerate(self.map.boundaries) if any(r[1] == s for r in rows)]
         base = self.map.base[s]
         later = [t for t in self.map.continuations.get(s, []) if self.map.base[t] == s]

@@ -152,7 +152,8 @@ def dimensions(value: Any, where: str) -> tuple[int, int, int]:
     """A grid or block size: an int or up to three of them, each at least 1; the rest is 1. Raises UsageError."""
     items = list(value) if isinstance(value, (list, tuple)) else [value]
     if not 1 <= len(items) <= 3 or not all(type(v) is int and 1 <= v < 1 << 31 for v in items):
-        raise UsageError("a size is one to three integers, each at least 1", where=where, fix="write [4, 1, 1]")
+        raise UsageError("a size is one to three integers, each at least 1", where=where,
+                         fix="write 4,1,1" if where.startswith("--") else "write [4, 1, 1]")
     x, y, z = (items + [1, 1])[:3]
     return x, y, z
 

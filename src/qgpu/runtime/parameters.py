@@ -35,7 +35,7 @@ def check_arguments(kernel: Kernel, arguments: Sequence[Argument]) -> list[int]:
                 what = f"an array of {given} bytes" if given is not None else f"the number {argument}"
                 raise UsageError(f"the kernel takes a structure of {param.size} bytes here, and {what} is given", where=where,
                                  why=f"parameter {number} is passed by value: its argument is an array of its bytes, padding included",
-                                 fix="give its bytes, such as --arg u8:[1,0,0,0] for an int that is 1")
+                                 fix="give its bytes, such as --arg \"u8:[1,0,0,0]\" for an int that is 1")
             continue
         if param.type[0] not in "busi":
             raise UsageError(f"parameter {number} has type {param.type}", where=where, why="the machine has integers only",
@@ -47,7 +47,7 @@ def check_arguments(kernel: Kernel, arguments: Sequence[Argument]) -> list[int]:
         elif kind == "pointer":
             raise UsageError(f"the kernel takes an array here, and the number {argument} is given", where=where,
                              why=f"parameter {number} is a pointer",
-                             fix="give an array, such as --arg [1,2,3] or --arg zeros(4)")
+                             fix="give an array, such as --arg \"[1,2,3]\" or --arg \"zeros(4)\"")
         else:
             low, high = -(1 << (8 * param.size - 1)), (1 << (8 * param.size)) - 1
             if not low <= argument <= high:
