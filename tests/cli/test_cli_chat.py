@@ -155,7 +155,7 @@ class Keyboard:
             os.execv(sys.executable, [sys.executable, "-c", code])
         self.seen = ""
 
-    def until(self, pattern, seconds=60):
+    def until(self, pattern, seconds=400):
         """Read on until the pattern is in what came since the last call."""
         end = time.monotonic() + seconds
         while not (found := re.search(pattern, self.seen)):
