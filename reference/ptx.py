@@ -6,7 +6,7 @@ threads wide unless asked otherwise, memory is bytes, and what CUDA leaves undef
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from qgpu.errors import FaultError, UsageError
@@ -37,13 +37,15 @@ class LaunchOutcome:
 
 def launch(module: Module, kernel_name: str | None, grid: int | Sequence[int], block: int | Sequence[int],
            args: Sequence[Argument], *, warp_size: int = 32, max_steps: int = MAX_STEPS, shared_bytes: int = 0,
-           bases: Sequence[int | None] | None = None, races: bool = False) -> LaunchOutcome:
+           bases: Sequence[int | None] | None = None, races: bool = False,
+           turn: Callable[[int], object] | None = None) -> LaunchOutcome:
     """Run a kernel of a parsed PTX module.
 
     grid, block: one to three numbers. args: in parameter order, an int for a scalar (or an address), anything with the
     buffer protocol for an array, whose parameter receives the array's address; a parameter that is itself an array of bytes (a
     struct by value) takes its bytes. The arguments are not changed. warp_size: lanes of a warp, a power of two to 32.
-    bases: address of each array, or None for the interpreter's choice. races: a race is a fault too (ptx_races).
+    bases: address of each array, or None for the interpreter's choice. races: a race is a fault too (ptx_races). turn: sort key of lanes, which take turns in that
+    order wherever one follows another, at atomics above all; by their numbers unless given.
 
     Raises UsageError for a launch that does not fit the kernel, UnsupportedError (all places at once) for instructions
     without a meaning here, FaultError, naming place, block and thread, for what goes wrong while running.
@@ -59,7 +61,7 @@ def launch(module: Module, kernel_name: str | None, grid: int | Sequence[int], b
     parameters = {p.name: Region(f"parameter {k}", 16 + p.offset, bytearray(value), writable=False)
                   for k, (p, value) in enumerate(zip(kernel.params, values))}
     run = Launch(program, grid, block, warp_size=warp_size, max_steps=max_steps, shared_bytes=shared_bytes,
-                 total_shared=variables.shared_size, spaces=spaces, parameters=parameters, clock=Version(), races=RaceWatch() if races else None)
+                 total_shared=variables.shared_size, spaces=spaces, parameters=parameters, clock=Version(), races=RaceWatch() if races else None, turn=turn)
     for z in range(grid[2]):
         for y in range(grid[1]):
             for x in range(grid[0]):

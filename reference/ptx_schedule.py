@@ -8,6 +8,7 @@ round a loop that changes nothing; then the next warp has its turn. All of it is
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from qgpu.errors import FaultError
 
@@ -24,13 +25,14 @@ class Launch:
 
     def __init__(self, program: Program, grid: tuple[int, int, int], block: tuple[int, int, int], *, warp_size: int,
                  max_steps: int, shared_bytes: int, total_shared: int, spaces: dict[str, Space],
-                 parameters: dict[str, Region], clock: Version, races: RaceWatch | None = None) -> None:
+                 parameters: dict[str, Region], clock: Version, races: RaceWatch | None = None,
+                 turn: Callable[[int], object] | None = None) -> None:
         self.program, self.grid, self.block = program, grid, block
         self.warp_size, self.max_steps = warp_size, max_steps
         self.shared_bytes, self.total_shared = shared_bytes, total_shared
         self.spaces, self.parameters, self.clock = spaces, parameters, clock
         self.lane_mask = (1 << warp_size) - 1
-        self.races = races
+        self.races, self.turn = races, turn
         self.steps = 0
 
     def fault(self, step: Step | None, block: "Block", thread: Thread | None, what: str, why: str = "", fix: str = "") -> FaultError:
@@ -174,6 +176,9 @@ class Block:
                     thread.pc = launch.program.functions[launch.program.kernel.name].entry
                     warp.threads.append(thread)
                     number += 1
+        if launch.turn is not None:
+            for warp in self.warps:
+                warp.threads.sort(key=lambda t: launch.turn(t.lane))
 
     @property
     def threads(self) -> list[Thread]:

@@ -9,7 +9,7 @@ from reference_engine import ReferenceEngine
 import qgpu
 from qgpu.cuda import compile_cuda
 from qgpu.errors import CheckError, FaultError, UsageError
-from qgpu.machine.description import ARTICLE, Machine
+from qgpu.machine.description import ARTICLE, DEFAULT, Machine
 from qgpu.machine.tokens import Token, Vocabulary
 
 SCALE = "__global__ void scale(int *a, int by) { a[threadIdx.x] *= by; }\n"
@@ -144,3 +144,19 @@ def test_the_package_shows_its_names():
     assert qgpu.machine.description.ARTICLE is ARTICLE and Path(qgpu.__file__).is_file()
     with pytest.raises(AttributeError):
         qgpu.nothing
+
+
+COMPACT = "__global__ void compact(const int *a, int *out, int *n) {\n    if (a[threadIdx.x] > 2) out[atomicAdd(n, 1)] = a[threadIdx.x];\n}\n"
+
+
+def test_places_given_out_by_an_atomic_pass_the_check_in_the_machines_own_order():
+    a, out, n = np.arange(-5, 27, dtype=np.int32), np.zeros(32, np.int32), np.zeros(1, np.int32)
+    result = run(COMPACT, [a, out, n], block=32, check=True, engine=ReferenceEngine(DEFAULT), machine=DEFAULT)
+    assert n[0] == 24 and sorted(out[:24].tolist()) == list(range(3, 27)) and out[:24].tolist() != list(range(3, 27))
+    assert result.check.mismatches == 0
+
+
+def test_a_wrong_word_of_an_order_dependent_result_says_so():
+    a, out, n = np.arange(-5, 27, dtype=np.int32), np.zeros(32, np.int32), np.zeros(1, np.int32)
+    with pytest.raises(CheckError, match="argument 2 changes: the result depends on the order of threads"):
+        run(COMPACT, [a, out, n], block=32, check=True, engine=ReferenceEngine(DEFAULT, wrong_word=(33, 99)), machine=DEFAULT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,16 +61,35 @@ def check_memory(check: Check, ready: Prepared, arguments: Sequence[Argument], m
 
     Raises FaultError where the kernel itself is at fault, CheckError at the first element that differs.
     """
-    differs = _differences(ready, run_reference(ready, arguments, max_steps), memory)
+    expected = run_reference(ready, arguments, max_steps)
+    differs = _differences(ready, expected, memory)
     if differs:  # a kernel may look at its pointers: then only the machine's own addresses give the same
         differs = _differences(ready, run_reference(ready, arguments, max_steps, machine_addresses=True), memory)
+    other_order = ""
+    if differs:  # CUDA leaves open which thread's atomic comes first: the machine goes through the groups of a warp, lane by lane
+        lanes = ready.machine.lanes
+        turned = run_reference(ready, arguments, max_steps, turn=lambda lane: (lane % lanes, lane))
+        if _differences(ready, turned, memory):
+            turned = run_reference(ready, arguments, max_steps, turn=lambda lane: -lane)
+            other_order = _order_matters(expected, turned)
+        else:
+            differs = []
     check.words = sum(p.words for p in ready.layout.placed)
     check.mismatches += len(differs)
     if differs:
         number, at, found, wanted = differs[0]
         raise CheckError("the memory after the launch differs from the PTX interpreter's", where=f"argument {number}, element {at}",
-                         why=f"the machine holds {found}, the interpreter {wanted}",
-                         fix="this is a fault of the model or of qgpu; --trace FILE records the stream")
+                         why=f"the machine holds {found}, the interpreter {wanted}" + other_order,
+                         fix="let the result not depend on which thread comes first" if other_order
+                         else "this is a fault of the model or of qgpu; --trace FILE records the stream")
+
+
+def _order_matters(expected: Sequence[np.ndarray | None], turned: Sequence[np.ndarray | None]) -> str:
+    """What to say where the interpreter itself ends with other arrays once its lanes take turns the other way round."""
+    number = next((k for k, (a, b) in enumerate(zip(expected, turned), 1) if a is not None and not np.array_equal(a, b)), None)
+    if number is None:
+        return ""
+    return f"; with its lanes in reverse order the interpreter's own argument {number} changes: the result depends on the order of threads"
 
 
 def _differences(ready: Prepared, expected: Sequence[np.ndarray | None], memory: Sequence[int]) -> list[tuple[int, int, int, int]]:
@@ -104,10 +123,12 @@ def check_races(ready: Prepared, arguments: Sequence[Argument], max_steps: int |
 
 
 def run_reference(ready: Prepared, arguments: Sequence[Argument], max_steps: int | None, *,
-                  machine_addresses: bool = False, races: bool = False) -> list[np.ndarray | None]:
+                  machine_addresses: bool = False, races: bool = False,
+                  turn: Callable[[int], object] | None = None) -> list[np.ndarray | None]:
     """The arrays after the launch as the PTX interpreter has them; None for scalars and structures.
 
     Its arrays lie far apart, so that an access beyond one of them is seen; machine_addresses: where the machine has them.
+    turn: sort key of the lanes of a warp, in whose order they take turns.
     Raises FaultError where the kernel is at fault, naming line, kernel, block, thread and address.
     """
     distance = min(FAR, MOST_ADDRESS // (len(ready.layout.placed) + 1) // 256 * 256)
@@ -120,6 +141,6 @@ def run_reference(ready: Prepared, arguments: Sequence[Argument], max_steps: int
     warp_size = CUDA_WARP if ready.threads <= ready.machine.warp_size else ready.machine.warp_size
     outcome = reference_launch(ready.module, ready.kernel.name, ready.grid, ready.block, given,
                                max_steps=MAX_STEPS if max_steps is None else max_steps, bases=bases, warp_size=warp_size,
-                               shared_bytes=ready.shared_bytes, races=races)
+                               shared_bytes=ready.shared_bytes, races=races, turn=turn)
     return [np.frombuffer(bytes(data), a.dtype.newbyteorder("<")).reshape(a.shape) if data is not None else None
             for a, data in zip(arguments, outcome.arrays)]
