@@ -16,6 +16,8 @@ from .files import new_file
 LOWER_PRIORITY = 10
 """By how much a panel of a running launch is nicer than the launch."""
 LEAST, MOST = (40, 12), (400, 200)
+PLAIN = str.maketrans("\u256d\u256e\u256f\u2570\u2500\u2502\u2190\u2192", "++++-|<>")
+"""Borders and arrows for an output that has ASCII only, or an old code page."""
 
 EXAMPLES = """examples:
   python -m qgpu run kernels/collatz.cu --trace collatz.jsonl
@@ -73,7 +75,7 @@ def watch(options: argparse.Namespace) -> int:
         if options.svg is not None:
             _write(Path(options.svg), svg)
         if options.text:
-            print(text)
+            print(_encodable(text))
         return 0
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("the panel needs a terminal", why="standard input or standard error is none", fix="add --text, or --svg FILE")
@@ -88,6 +90,15 @@ def _size(text: str) -> tuple[int, int]:
     if not all(low <= n <= high for low, n, high in zip(LEAST, size, MOST)):
         raise UsageError(f"{text!r} is no size", where="--size", fix="give columns and rows, from {}x{} to {}x{}".format(*LEAST, *MOST))
     return size
+
+
+def _encodable(text: str) -> str:
+    """The panel's text in signs that standard output can write."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
+    except UnicodeEncodeError:
+        return text.translate(PLAIN)
+    return text
 
 
 def _write(path: Path, svg: str) -> None:

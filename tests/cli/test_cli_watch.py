@@ -1,6 +1,9 @@
 """`qgpu watch` and `run --watch`: what can be seen without a terminal, and what is said where it cannot be."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -38,6 +41,16 @@ def test_a_trace_as_text(qgpu_command, trace):
     assert len(lines) == 30 and max(map(len, lines)) <= 100
     assert lines[0].startswith(" [END]  k on article")
     assert "k.cu:" in out and {"0*", "7*", "14*", "21*"} <= set(out.split()) and "the launch ends" in out
+
+
+def test_an_output_without_borders_gets_plain_ones(trace):
+    for encoding in ("ascii", "cp1252"):
+        done = subprocess.run([sys.executable, "-m", "qgpu", "watch", trace, "--text"], capture_output=True, timeout=60,
+                              env=os.environ | {"PYTHONIOENCODING": encoding})
+        text = done.stdout.decode("ascii")
+        lines = text.splitlines()
+        assert done.returncode == 0 and "\\u" not in text and len(lines) == 30 and max(map(len, lines)) <= 100
+        assert lines[1].startswith("+- scheduler") and lines[2][0] == "|"
 
 
 def test_places_follow_one_another(qgpu_command, trace):
