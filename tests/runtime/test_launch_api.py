@@ -36,6 +36,14 @@ def test_arrays_are_updated_in_place():
     assert result.seconds > 0 and result.speed > 0 and result.program.blocks
 
 
+def test_a_machine_by_name():
+    a = numbers()
+    assert run(SCALE, [a, 2], machine="default", engine=ReferenceEngine(DEFAULT)).machine == DEFAULT and a[0] == 2
+    for wrong in ("big", "default.toml", 4):
+        with pytest.raises(UsageError, match="is no machine\n.*'article' or 'default'"):
+            run(SCALE, [a, 2], machine=wrong)
+
+
 def test_sources(tmp_path):
     path = tmp_path / "scale.cu"
     path.write_text(SCALE)
@@ -160,3 +168,9 @@ def test_a_wrong_word_of_an_order_dependent_result_says_so():
     a, out, n = np.arange(-5, 27, dtype=np.int32), np.zeros(32, np.int32), np.zeros(1, np.int32)
     with pytest.raises(CheckError, match="argument 2 changes: the result depends on the order of threads"):
         run(COMPACT, [a, out, n], block=32, check=True, engine=ReferenceEngine(DEFAULT, wrong_word=(33, 99)), machine=DEFAULT)
+
+
+def test_a_loop_that_waits_for_a_later_warp_is_explained():
+    kernel = "__global__ void wait(volatile int *a) { if (threadIdx.x == 0) while (*a == 0); else if (threadIdx.x == 4) *a = 1; }\n"
+    with pytest.raises(FaultError, match="waits for a thread of another warp"):
+        run(kernel, [np.zeros(1, np.int32)], block=5, max_tokens=100, check=True)

@@ -14,7 +14,7 @@ import numpy as np
 from .. import engine as engines
 from ..errors import FaultError, QgpuError, UsageError
 from ..lower import Program
-from ..machine.description import Machine
+from ..machine.description import PRESETS, Machine
 from ..machine.tokens import Vocabulary
 from .arguments import Argument
 from .check import Check, check_memory, check_races, check_tokens, explain_trap, why_endless
@@ -57,7 +57,7 @@ class LaunchResult:
 
 def launch(source: str | Path | Source, kernel: str | None = None, grid: int | Sequence[int] = (1, 1, 1),
            block: int | Sequence[int] = (1, 1, 1), args: Sequence[Argument] = (), *, check: bool = False,
-           model: str | Path | None = None, engine: str | Engine = "sparse", machine: Machine | None = None,
+           model: str | Path | None = None, engine: str | Engine = "sparse", machine: Machine | str | None = None,
            frontend: str | None = None, max_tokens: int = MAX_TOKENS, max_steps: int | None = None,
            progress: Progress | None = None, full: bool = False, shared_bytes: int = 0, race_check: bool = False,
            tap: Callable[[Prepared, Engine], Engine] | None = None) -> LaunchResult:
@@ -72,7 +72,7 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
     model:      folder of an exported checkpoint, which Qwen's forward pass runs, or of a merged one; by default the machine is
                 compiled (and cached).
     engine:     "sparse", "dense" (the same bits), or an engine to use as it is. Not read where model is given.
-    machine:    its description; by default the model's, the engine's, or the smallest preset that takes the launch.
+    machine:    its description, or a preset's name; by default the model's, the engine's, or the smallest preset that takes the launch.
     frontend:   CUDA compiler to use; the first that is installed by default.
     max_tokens: generated tokens after which the launch is given up.
     max_steps:  instructions that the PTX interpreter may run for the check.
@@ -86,8 +86,7 @@ def launch(source: str | Path | Source, kernel: str | None = None, grid: int | S
     launch that goes wrong, CheckError for one that differs from the reference. Both of these carry the LaunchResult so far
     as `.result`, and leave the arrays as they were.
     """
-    if machine is None:
-        machine = _machine_of(engine, model)
+    machine = _machine_of(engine, model) if machine is None else _described(machine)
     if machine is not None:
         machine.validate()
     opened = source if isinstance(source, Source) else open_source(source)
@@ -146,6 +145,16 @@ def _run(runner: Engine, ready: Prepared, result: LaunchResult, max_tokens: int,
     return memory
 
 
+def _described(machine: Machine | str) -> Machine:
+    """A description as the caller gave it, or a preset by its name. Raises UsageError."""
+    if isinstance(machine, str) and machine in PRESETS:
+        return PRESETS[machine]
+    if not isinstance(machine, Machine):
+        raise UsageError(f"{machine!r} is no machine", where="machine",
+                         fix=f"give {' or '.join(map(repr, PRESETS))}, or a qgpu.machine.description.Machine")
+    return machine
+
+
 def _machine_of(engine: str | Engine, model: str | Path | None) -> Machine | None:
     """The machine that a model or an engine was made for; None where any may be chosen. Raises UsageError or CheckpointError."""
     if model is not None:
@@ -178,7 +187,7 @@ def _checkpoints() -> ModuleType:
 
 
 def _stopped(how: str, ready: Prepared, ids: list[int], max_tokens: int, why: str = "") -> FaultError:
-    """The error for a launch that did not reach END. why: what the PTX interpreter says of it, if it was asked."""
+    """The error for a launch that did not reach END. why: what the PTX interpreter makes of it, if it was asked."""
     vocabulary = Vocabulary(ready.machine)
     if how == "FOREIGN":
         return FaultError(f"the model wrote {vocabulary.token(ids[-1])} in the middle of a launch", where=f"token {len(ids) - 1}",
@@ -192,6 +201,6 @@ def _stopped(how: str, ready: Prepared, ids: list[int], max_tokens: int, why: st
         return FaultError(f"the model stopped at a bad address ({who})", where=place,
                           why="the PTX interpreter finds no such access", fix="run with --check, which names the first wrong token")
     return FaultError(f"the launch did not end within {max_tokens:,} generated tokens ({who})", where=place,
-                      why=f"the PTX interpreter says: {why}" if why else
+                      why=why or
                       f"an endless loop, or more work than the limit allows; block {at.block or 0} of the program ran last",
                       fix="check the loop's condition, or raise the limit (--max-tokens, max_tokens=)")
