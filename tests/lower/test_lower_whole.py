@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from lower_harness import BASE, HEADER, run_ptx
-from qgpu.errors import LoweringError, UnsupportedError, UsageError
+from qgpu.errors import LoweringError, QgpuError, UnsupportedError, UsageError
 from qgpu.lower import LaunchShape, lower
 from qgpu.machine.description import ARTICLE, Machine
 from qgpu.ptx import parse_ptx
@@ -327,3 +327,33 @@ $loop:
 """)
     turns = [(20, 300), (300, 1), (1, 20), (20, 300)]
     assert run_ptx(text, [BASE], 4, [0] * 4).words(0, 4) == [a + (b << 12) for a, b in turns]
+
+
+POINTED = """.version 6.4
+.target sm_75
+.address_size 32
+.visible .global .align 4 .u32 table[2] = {_Z3onei, _Z3twoi};
+.func _Z3onei() { ret; }
+.func _Z3twoi() { ret; }
+.func malloc() ;
+.entry k(.param .u32 k_param_0)
+{
+    .reg .b32 %r<4>;
+    BODY
+    ret;
+}
+"""
+
+
+def refused(body: str) -> str:
+    module = parse_ptx(POINTED.replace("BODY", body), "pointers.ptx")
+    with pytest.raises(QgpuError) as caught:
+        lower(module, "k", ARTICLE, LaunchShape(arguments=(0,)))
+    return str(caught.value)
+
+
+def test_function_pointers_and_the_heap_are_refused_by_name() -> None:
+    assert "takes the address of function one: function pointers" in refused("mov.u32 %r1, _Z3onei;")
+    table = refused("mov.u32 %r1, table;")
+    assert "table holds the address of function one" in table and "virtual functions" in table
+    assert "there is no heap" in refused("call.uni malloc, ();")

@@ -87,7 +87,8 @@ def test_known(name):
 
 @pytest.mark.parametrize(("line", "reason"), [
     ("add.f32 %f1, %f2, %f2", "only integers"), ("fma.rn.f32 %f1, %f2, %f2, %f2", "fma.rn.f32 is not known"), ("mov.f32 %f1, %f2", "only integers"),
-    ("wmma.load.a %r1", "not known"), ("frobnicate.b32 %r1, %r2", "frobnicate.b32 is not known"), ("mul.s32 %r1, %r2, %r3", "this form of mul"),
+    ("wmma.load.a %r1", "not known"), ("frobnicate.b32 %r1, %r2", "frobnicate.b32 is not known"), ("mul.s32 %r1, %r2, %r3", "this form of mul is not known$"),
+    ("mul.f32 %f1, %f2, %f2", "this form of mul is not known: floating point"), ("div.rn.f32 %f1, %f2, %f2", "only integers"),
     ("add.cool.s32 %r1, %r2, %r3", "add with .cool"), ("add %r1, %r2, %r3", "needs a type"), ("add.s32 %r1, %r2", "operands do not fit"),
     ("add.s32 %r1, %r2, %r3, %r4", "operands do not fit"), ("add.s32 3, %r2, %r3", "operands do not fit"), ("add.s32 %r1, [%r2], 1", "operands do not fit"),
     ("ld.global.b32 %r1, %r2", "operands do not fit"), ("bra", "operands do not fit"), ("ret %r1", "operands do not fit"), ("add.s8 %r1, %r2, %r3", "no such form"),
@@ -123,7 +124,7 @@ def test_a_function_may_decide():
 
     found = find_unsupported(k, supported)
     assert [(f.instruction.opcode, f.reason) for f in found] == [
-        ("shl", "64 bits"), ("trap", "this machine has no trap"), ("fma", "instruction fma.rn.f32 is not known")]
+        ("shl", "64 bits"), ("trap", "this machine has no trap"), ("fma", "instruction fma.rn.f32 is not known: floating point is not supported, only integers")]
     assert asked == ["shl", "shl", "trap"]
     check_supported(kernel("shl.b32 %r1, %r1, 2"), lambda i: None)
 

@@ -174,3 +174,34 @@ def test_a_loop_that_waits_for_a_later_warp_is_explained():
     kernel = "__global__ void wait(volatile int *a) { if (threadIdx.x == 0) while (*a == 0); else if (threadIdx.x == 4) *a = 1; }\n"
     with pytest.raises(FaultError, match="waits for a thread of another warp"):
         run(kernel, [np.zeros(1, np.int32)], block=5, max_tokens=100, check=True)
+
+
+WIDE = """__global__ void wide(const long long *a, long long *o, unsigned short *h) {
+    long long x = a[threadIdx.x], y = a[threadIdx.x ^ 1];
+    o[2 * threadIdx.x] = __umul64hi(x, y); o[2 * threadIdx.x + 1] = __mul64hi(x, y);
+    unsigned short old = h[1], seen;
+    do { seen = old; old = atomicCAS(h + 1, seen, (unsigned short)(seen + 3)); } while (old != seen);
+}
+"""
+
+
+def test_high_halves_of_64_bit_products_and_a_16_bit_exchange():
+    values = [-2**63, -1, 2**63 - 1, 0x123456789ABCDEF]
+    o, h = np.zeros(8, np.int64), np.array([1, 65530, 3], np.uint16)
+    run(WIDE, [np.array(values, np.int64), o, h], block=4, check=True, engine=ReferenceEngine(DEFAULT), machine=DEFAULT)
+    pairs = [(x, values[k ^ 1]) for k, x in enumerate(values)]
+    assert [int(v) % 2**64 for v in o[::2]] == [(x % 2**64) * (y % 2**64) >> 64 for x, y in pairs]
+    assert o[1::2].tolist() == [x * y >> 64 for x, y in pairs] and h.tolist() == [1, 6, 3]
+
+
+def test_an_empty_array_lies_where_the_next_one_does():
+    b = np.zeros(1, np.int32)
+    run("__global__ void same(int *a, int *b) { b[0] = a == b ? 7 : 9; }\n", [np.zeros(0, np.int32), b], block=1, check=True)
+    assert b[0] == 7
+
+
+def test_a_kernel_that_is_not_named_is_missed_in_the_users_own_file(tmp_path):
+    path = tmp_path / "both.cu"
+    path.write_text(SCALE + POINTERS)
+    with pytest.raises(UsageError, match=r"^both\.cu: several kernels"):
+        run(path, [numbers(), 2])

@@ -151,8 +151,16 @@ QGPU_FN int __all_sync(unsigned mask, int p) { return __nvvm_vote_all_sync(mask,
 QGPU_FN int __any_sync(unsigned mask, int p) { return __nvvm_vote_any_sync(mask, p); }
 QGPU_FN int __uni_sync(unsigned mask, int p) { return __nvvm_vote_uni_sync(mask, p); }
 QGPU_FN unsigned __ballot_sync(unsigned mask, int p) { return __nvvm_vote_ballot_sync(mask, p); }
-QGPU_FN unsigned __match_any_sync(unsigned mask, int v) { return __nvvm_match_any_sync_i32(mask, v); }
-QGPU_FN unsigned __match_any_sync(unsigned mask, unsigned v) { return __nvvm_match_any_sync_i32(mask, (int)v); }
+#define QGPU_MATCH(T, B, size) \
+    QGPU_FN unsigned __match_any_sync(unsigned mask, T v) { return (unsigned)__nvvm_match_any_sync_i##size(mask, (B)v); } \
+    QGPU_FN unsigned __match_all_sync(unsigned mask, T v, int *same) { \
+        return (unsigned)__nvvm_match_all_sync_i##size##p(mask, (B)v, same); \
+    }
+QGPU_MATCH(int, int, 32)
+QGPU_MATCH(unsigned, int, 32)
+QGPU_MATCH(long long, long long, 64)
+QGPU_MATCH(unsigned long long, long long, 64)
+#undef QGPU_MATCH
 QGPU_FN unsigned __activemask() {
     unsigned m;
     asm volatile("activemask.b32 %0;" : "=r"(m));
@@ -196,6 +204,16 @@ QGPU_CAS(int)
 QGPU_CAS(unsigned)
 QGPU_CAS(unsigned long long)
 #undef QGPU_CAS
+QGPU_FN unsigned short atomicCAS(unsigned short *p, unsigned short compare, unsigned short v) {
+    unsigned *word = (unsigned *)((size_t)p & ~(size_t)3); /* the half of its word */
+    unsigned shift = ((unsigned)(size_t)p & 2) * 8, old = *(volatile unsigned *)word, seen;
+    do {
+        seen = old;
+        if ((unsigned short)(seen >> shift) != compare) break;
+        old = atomicCAS(word, seen, (seen & ~(0xffffu << shift)) | ((unsigned)v << shift));
+    } while (old != seen);
+    return (unsigned short)(seen >> shift);
+}
 
 /* ---- integer arithmetic ---- */
 QGPU_BOTH int __popc(unsigned x) { return __builtin_popcount(x); }
@@ -208,12 +226,23 @@ QGPU_BOTH unsigned __brev(unsigned x) { return __builtin_bitreverse32(x); }
 QGPU_BOTH unsigned long long __brevll(unsigned long long x) { return __builtin_bitreverse64(x); }
 QGPU_BOTH int __mulhi(int a, int b) { return (int)(((long long)a * b) >> 32); }
 QGPU_BOTH unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)(((unsigned long long)a * b) >> 32); }
+QGPU_BOTH unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+    unsigned long long low = (a & 0xffffffffu) * (b & 0xffffffffu), mid = (a >> 32) * (b & 0xffffffffu) + (low >> 32);
+    unsigned long long more = (a & 0xffffffffu) * (b >> 32) + (mid & 0xffffffffu);
+    return (a >> 32) * (b >> 32) + (mid >> 32) + (more >> 32);
+}
+QGPU_BOTH long long __mul64hi(long long a, long long b) {
+    return (long long)(__umul64hi((unsigned long long)a, (unsigned long long)b) - (a < 0 ? (unsigned long long)b : 0)
+                       - (b < 0 ? (unsigned long long)a : 0));
+}
 QGPU_BOTH int __mul24(int a, int b) {
     return (int)((unsigned)((int)((unsigned)a << 8) >> 8) * (unsigned)((int)((unsigned)b << 8) >> 8));
 }
 QGPU_BOTH unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffffu) * (b & 0xffffffu); }
 QGPU_BOTH int __hadd(int a, int b) { return (int)(((long long)a + b) >> 1); }
 QGPU_BOTH unsigned __uhadd(unsigned a, unsigned b) { return (unsigned)(((unsigned long long)a + b) >> 1); }
+QGPU_BOTH int __rhadd(int a, int b) { return (int)(((long long)a + b + 1) >> 1); }
+QGPU_BOTH unsigned __urhadd(unsigned a, unsigned b) { return (unsigned)(((unsigned long long)a + b + 1) >> 1); }
 QGPU_BOTH unsigned __sad(int a, int b, unsigned c) { return c + (a > b ? (unsigned)a - (unsigned)b : (unsigned)b - (unsigned)a); }
 QGPU_BOTH unsigned __usad(unsigned a, unsigned b, unsigned c) { return c + (a > b ? a - b : b - a); }
 

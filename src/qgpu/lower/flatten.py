@@ -15,6 +15,8 @@ from ..ptx.opcodes import Unsupported
 DEPTH = 64
 """Calls within calls beyond which the recursion cannot be meant to end."""
 
+HEAP = frozenset({"malloc", "free"})
+
 
 @dataclass
 class _Names:
@@ -43,6 +45,17 @@ class _Names:
     def instruction(self, ins: Instruction) -> Instruction:
         guard = Guard(self.operand(ins.guard.reg), ins.guard.negated) if ins.guard is not None else None
         return replace(ins, operands=tuple(self.operand(o) for o in ins.operands), guard=guard)
+
+
+def _why_no_call(callee: Operand | None) -> str:
+    name = callee.name if isinstance(callee, Symbol) else ""
+    if isinstance(callee, Reg):
+        return "calls through pointers are not supported"
+    if name == "vprintf":
+        return "there is no printf: write results into an array"
+    if name in HEAP or name.startswith(("_Zn", "_Zd")):  # operators new and delete
+        return "there is no heap: use a local array or an argument"
+    return "this function is not in the file"
 
 
 class _Flattener:
@@ -77,8 +90,7 @@ class _Flattener:
         callee = ins.operands[at] if at is not None else None
         function = self.module.functions.get(callee.name) if isinstance(callee, Symbol) else None
         if function is None or function.is_declaration:
-            through = isinstance(callee, Reg)
-            self.refuse(ins, "calls through pointers are not supported" if through else "this function is not in the file")
+            self.refuse(ins, _why_no_call(callee))
             return
         if function.name in stack or len(stack) > DEPTH:
             self.refuse(ins, f"{function.short_name} calls itself; recursion is not supported")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..machine.encoding import Origin
-from ..ptx.model import TYPE_BYTES, Addr, Imm, Instruction, Operand, Reg, Sink, Special, Symbol
+from ..ptx.model import TYPE_BYTES, Addr, Imm, Instruction, Operand, Reg, Sink, Special, Symbol, demangle
 from ..ptx.opcodes import Unsupported, judge
 from . import cfg
 from .ir import CTA, EQ, LT, MASK, TID, Block, Function, Op, Value, reverse_postorder
@@ -108,6 +108,8 @@ class Translator:
         for p in self.unit.kernel.params:
             if p.name == name:
                 return (p.offset + offset) & MASK
+        if name in self.unit.module.functions:
+            raise Refused(f"it takes the address of function {demangle(name)}: function pointers and virtual functions are not supported")
         if name not in variables.at:
             raise Refused(f"{name} is not a variable that the kernel can use")
         space, address = variables.at[name]

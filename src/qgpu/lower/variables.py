@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ..errors import LoweringError, UsageError
 from ..machine.description import Machine
-from ..ptx.model import Kernel, Module, Variable
+from ..ptx.model import Kernel, Module, Variable, demangle
 from .flatten import addressed
 from .launch import LaunchShape
 
@@ -92,6 +92,10 @@ class Variables:
         for v in module.globals.values():
             for a in v.init_addresses if v.name in self.at else ():
                 target = self.at.get(a.symbol.name)
+                if a.symbol.name in module.functions:
+                    raise LoweringError(f"{demangle(v.name)} holds the address of function {demangle(a.symbol.name)}", where=self.kernel,
+                                        why="function pointers and virtual functions are not supported: code has no addresses here",
+                                        fix="choose between the functions by an if or a switch")
                 if target is None:
                     raise UsageError(f"the initialiser of {v.name} holds the address of {a.symbol.name}, which has none here")
                 value = ((target[1] + a.symbol.offset) >> 8 * a.shift & (1 << 8 * a.width) - 1).to_bytes(a.width, "little")

@@ -204,19 +204,25 @@ def family_of(instruction: Instruction) -> Family | None:
     return next((f for f in _BY_OPCODE.get(instruction.opcode, ()) if f.required <= modifiers), None)
 
 
+def _if_float(instruction: Instruction) -> str:
+    floats = any(m in TYPE_BYTES and ("f" in m or m.startswith("e")) for m in instruction.modifiers)
+    return ": floating point is not supported, only integers" if floats else ""
+
+
 def judge(instruction: Instruction) -> str | None:
     """Why the table does not cover this instruction, or None if it does: opcode, modifiers, types, operands."""
     family = family_of(instruction)
     if family is None:
-        return f"instruction {instruction.name} is not known" if instruction.opcode not in _BY_OPCODE else \
+        what = f"instruction {instruction.name} is not known" if instruction.opcode not in _BY_OPCODE else \
             f"this form of {instruction.opcode} is not known"
+        return what + _if_float(instruction)
     for modifier in instruction.modifiers:
         if modifier in TYPE_BYTES:
             if modifier not in family.types:
                 return f"{family.name} with type .{modifier}: " + (
                     "only integers" if "f" in modifier or modifier.startswith("e") else "no such form")
         elif _plain(modifier) not in family.required | family.modifiers and not modifier.startswith(_HINT_PREFIXES):
-            return f"{family.name} with .{modifier} is not known"
+            return f"{family.name} with .{modifier} is not known" + _if_float(instruction)
     if family.types and not instruction.types:
         return f"{family.name} needs a type"
     if assign_roles(family, instruction) is None:

@@ -109,12 +109,15 @@ def explain_trap(ready: Prepared, arguments: Sequence[Argument], max_steps: int 
 
 
 def why_endless(ready: Prepared, arguments: Sequence[Argument], max_steps: int | None = None) -> str:
-    """What the PTX interpreter says of a launch that did not end, "" where it ends there in a few steps."""
+    """Why a launch did not end, by what the PTX interpreter makes of it; "" where that tells nothing."""
     try:
         run_reference(ready, arguments, min(STEPS_TO_EXPLAIN, max_steps or STEPS_TO_EXPLAIN))
     except FaultError as error:
-        return f"{error.where}: {error.what}" + (f": {error.why}" if error.why else "")
-    return ""
+        return f"the PTX interpreter says: {error.where}: {error.what}" + (f": {error.why}" if error.why else "")
+    if ready.threads <= ready.machine.warp_size:
+        return ""
+    return ("the PTX interpreter ends it: either the limit is too low, or a loop waits for a thread of another warp, "
+            "which never has its turn here: a warp runs until it ends or waits at a barrier")
 
 
 def check_races(ready: Prepared, arguments: Sequence[Argument], max_steps: int | None = None) -> None:
@@ -134,7 +137,7 @@ def run_reference(ready: Prepared, arguments: Sequence[Argument], max_steps: int
     distance = min(FAR, MOST_ADDRESS // (len(ready.layout.placed) + 1) // 256 * 256)
     bases: list[int | None] = [None] * len(arguments)
     for k, p in enumerate(ready.layout.placed):
-        if p.nbytes:
+        if p.nbytes or machine_addresses:  # an empty array's address is that of the next one's there
             bases[p.index] = ready.machine.global_base + (WORD_BYTES * p.word if machine_addresses else (k + 1) * distance)
     given = [to_bytes(a) if isinstance(a, np.ndarray) else a for a in arguments]
     # Threads that fit into one warp of the machine are one warp of CUDA's; otherwise the machine's own width decides the order.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..cuda import compile_cuda
@@ -57,4 +57,6 @@ def to_ptx(source: Source, frontend: str | None = None) -> str:
 
 def to_module(source: Source, ptx: str) -> Module:
     """Parse PTX; messages name the CUDA file for compiled sources' lines. Raises PtxError."""
-    return parse_ptx(ptx, filename=source.name if source.is_ptx else Path(source.name).with_suffix(".ptx").name)
+    if source.is_ptx:
+        return parse_ptx(ptx, filename=source.name)
+    return replace(parse_ptx(ptx, filename=Path(source.name).with_suffix(".ptx").name), filename=Path(source.name).name)
