@@ -106,7 +106,7 @@ class _Graph:
             best: dict[int, int] = {}
             for j, d in self._successors(i):
                 best[j] = max(best.get(j, 0), d)
-            edges.append(best)
+            edges.append(dict(sorted(best.items())))
         # outputs are far larger than any signal: all are written together, in the last layer
         last = sorted({i for s in self.keep for i in self.contributors.get(s, ())})
         for i, j in zip(last, last[1:] + last[:1]):
