@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 import sys
 from pathlib import Path
 from typing import BinaryIO
@@ -37,3 +38,13 @@ def new_folder(folder: Path) -> Path:
     path = _name(folder)
     path.mkdir()
     return path
+
+
+def usual_permissions(path: Path) -> None:
+    """Give a file that a library wrote the permissions that any new file beside it has. Raises OSError."""
+    f, example = new_file(path.parent)
+    f.close()
+    try:
+        os.chmod(path, stat.S_IMODE(example.stat().st_mode))
+    finally:
+        example.unlink()

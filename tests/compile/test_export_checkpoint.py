@@ -67,6 +67,12 @@ def test_an_existing_folder_is_left_alone(tmp_path, weights):
     assert [p.name for p in mine.iterdir()] == ["notes.txt"] and [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
+def test_all_files_have_the_permissions_of_new_ones(tmp_path, weights):
+    out = export_checkpoint(SMALL, tmp_path / "out", compiled=weights)
+    (tmp_path / "new").touch()
+    assert {f.stat().st_mode for f in out.iterdir()} == {(tmp_path / "new").stat().st_mode}
+
+
 def test_force_replaces_an_exported_folder(tmp_path, weights):
     out = export_checkpoint(SMALL, tmp_path / "out", compiled=weights)
     (out / "config.json").write_text(json.dumps({"qgpu_machine": {}}))

@@ -1,7 +1,7 @@
 """One digest for a circuit, whether it was just compiled or lies in a checkpoint.
 
 sha256 over every tensor that `qgpu export` writes, in order of names: name, shape, how many numbers are not zero, their places in the
-flattened tensor (int64) and their bf16 bits (uint16, both little-endian). A checkpoint holds 1.6 GB, nearly all of it zeros, so this
+flattened tensor (int64) and their bf16 bits (uint16, both little-endian). A checkpoint holds 1.5 GB, nearly all of it zeros, so this
 takes a fraction of a second where the weights are at hand as nonzeros, and one pass over the files where they are not.
 """
 

@@ -18,7 +18,7 @@ from safetensors import TensorSpec, serialize_file
 
 from ..bf16 import encode
 from ..errors import UsageError
-from ..files import new_folder
+from ..files import new_folder, usual_permissions
 from ..machine.description import Machine, as_dict
 from ..machine.tokens import KINDS, Vocabulary
 from . import signal_map
@@ -131,6 +131,7 @@ def export_checkpoint(machine: Machine, folder: str | Path, *, force: bool = Fal
             total += sum(a.nbytes for a in bits.values())
             serialize_file({t: TensorSpec(dtype="bfloat16", shape=a.shape, data_ptr=a.ctypes.data, data_len=a.nbytes)
                             for t, a in bits.items()}, str(work / name), {"format": "pt"})
+            usual_permissions(work / name)
             index |= dict.fromkeys(tensors, name)
             say(f"wrote {name}")
         write_json(work / "model.safetensors.index.json", {"metadata": {"total_size": total}, "weight_map": index})
