@@ -84,6 +84,7 @@ VOCABULARY = {
     "__activemask() + __match_any_sync(~0u, x)": "activemask match.sync",
     "(int)__match_all_sync(~0u, (long long)x, p) + __match_any_sync(~0u, (unsigned long long)x)": "match.sync",
     "(int)__umul64hi(x, 5) + (int)__mul64hi(x, -5) + __rhadd(x, 3) + __urhadd(x, 3)": "mul.wide",
+    "(__nanosleep(9), atomicAdd_block(p, x) + atomicMax_system((unsigned *)p, 3))": "atom.add atom.max",
     "atomicCAS((unsigned short *)p, (unsigned short)x, (unsigned short)3)": "atom.cas",
     "__popc(x) + __popcll(x)": "popc", "__clz(x)": "clz", "__brev(x)": "brev", "__ffs(x)": "popc", "__clzll(x) + __ffsll(x)": "clz",
     "__byte_perm(x, 5, 0x3210)": "prmt", "__funnelshift_l(x, 7, 3) + __funnelshift_r(x, 7, x)": "shf.l shf.r",

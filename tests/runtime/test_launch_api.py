@@ -205,3 +205,22 @@ def test_a_kernel_that_is_not_named_is_missed_in_the_users_own_file(tmp_path):
     path.write_text(SCALE + POINTERS)
     with pytest.raises(UsageError, match=r"^both\.cu: several kernels"):
         run(path, [numbers(), 2])
+
+
+LEADER = """__global__ void leader(const int *a, int *n, int *out) {
+    int lane = threadIdx.x & 31, base;
+    if (a[threadIdx.x] & 1) {
+        unsigned m = __activemask();
+        int first = __ffs(m) - 1;
+        if (lane == first) base = atomicAdd(n, __popc(m));
+        out[__shfl_sync(m, base, first) + __popc(m & ((1u << lane) - 1))] = a[threadIdx.x];
+    }
+}
+"""
+
+
+def test_one_lane_adds_for_its_warp_and_the_others_shuffle_what_they_never_set():
+    a, n, out = np.array([k * k % 7 for k in range(40)], np.int32), np.zeros(1, np.int32), np.zeros(40, np.int32)
+    run(LEADER, [a, n, out], block=40, check=True, engine=ReferenceEngine(DEFAULT), machine=DEFAULT)
+    odd = [v for v in a.tolist() if v % 2]
+    assert n[0] == len(odd) and out.tolist() == odd + [0] * (40 - len(odd))

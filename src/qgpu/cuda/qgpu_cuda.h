@@ -114,6 +114,7 @@ QGPU_FN void __syncwarp(unsigned mask = 0xffffffffu) { __nvvm_bar_warp_sync(mask
 QGPU_FN void __threadfence_block() { __nvvm_membar_cta(); }
 QGPU_FN void __threadfence() { __nvvm_membar_gl(); }
 QGPU_FN void __threadfence_system() { __nvvm_membar_sys(); }
+QGPU_FN void __nanosleep(unsigned) {} /* a hint: it orders nothing */
 QGPU_FN void __trap() { __builtin_trap(); }
 
 /* ---- warp: shuffles, votes, masks ---- */
@@ -193,6 +194,17 @@ QGPU_ATOMIC(atomicDec, dec, ui, unsigned, unsigned)
 #undef QGPU_ATOMIC_ORDER
 #undef QGPU_ATOMIC_WIDTHS
 #undef QGPU_ATOMIC
+#define QGPU_SCOPES(name) \
+    template <class T, class V> QGPU_FN T name##_block(T *p, V v) { return name(p, (T)v); } \
+    template <class T, class V> QGPU_FN T name##_system(T *p, V v) { return name(p, (T)v); }
+QGPU_SCOPES(atomicAdd)
+QGPU_SCOPES(atomicExch)
+QGPU_SCOPES(atomicAnd)
+QGPU_SCOPES(atomicOr)
+QGPU_SCOPES(atomicXor)
+QGPU_SCOPES(atomicMin)
+QGPU_SCOPES(atomicMax)
+#undef QGPU_SCOPES
 QGPU_FN int atomicSub(int *p, int v) { return atomicAdd(p, (int)(0u - (unsigned)v)); }
 QGPU_FN unsigned atomicSub(unsigned *p, unsigned v) { return atomicAdd(p, 0u - v); }
 #define QGPU_CAS(T) \
