@@ -24,7 +24,7 @@ from qgpu.errors import CheckpointError
 from qgpu.machine.description import ARTICLE, DEFAULT
 
 ONE = (1, {})
-MODULES = ("certificate", "checkpoint", "claims", "codes", "counting", "exclusion", "expected", "facts", "layer_rules", "memory",
+MODULES = ("certificate", "checkpoint", "claims", "codes", "counting", "exclusion", "expected", "facts", "gates", "layer_rules", "memory",
            "mutations", "numbers", "output", "programs", "prover", "world")
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 import numpy as np
 
 from .facts import Facts, Form, Term, add, grid, put, put_all, sums
+from .gates import Gates
 
 SMALL, WIDE = 1 << 11, 1 << 22
 DEPTH, FEW, FOUND = 5, 10, -2
@@ -23,7 +24,7 @@ class Exclusion:
     """Derived exclusions of one set of facts, each looked for once."""
 
     def __init__(self, facts: Facts) -> None:
-        self.facts = facts
+        self.facts, self.gates = facts, Gates(facts)
         self._conditions: dict[int, list[list[Form]]] = {}
         self._pairs: dict[tuple[int, int], int] = {}         # FOUND, or the depth at which it was not
         self._depth = 0
@@ -62,7 +63,8 @@ class Exclusion:
         if known is None or known > self._depth:               # never looked for, or only with less depth left
             self._pairs[key] = -1                              # while it is looked for, nothing may rest on it
             defined = not facts.defs.keys().isdisjoint(key) or not facts.on.keys().isdisjoint(key)
-            self._pairs[key] = FOUND if defined and self._look(*key) else self._depth
+            found = defined and (self.gates.apart(u, v) or self._look(*key))
+            self._pairs[key] = FOUND if found else self._depth
         return self._pairs[key] == FOUND
 
     def _look(self, u: int, v: int) -> bool:
@@ -104,7 +106,7 @@ class Exclusion:
         for c, terms in forms:                             # literals: their value, and what they exclude
             for v, k in terms.items() if len(terms) == 1 and c == 0 else ():
                 if k == 1 and facts.hi[v] == 1:
-                    others = self._others(v)
+                    others = self.gates.excluded(v)
                     if known.get(v) == 0 or any(known.get(u) == 1 for u in others):
                         return True
                     known.update(dict.fromkeys(others, 0))
@@ -122,14 +124,10 @@ class Exclusion:
         if splits and count and count.most_common(1)[0][1] > 1:                                  # one case a member, and none
             members = [v for v in facts.members[count.most_common(1)[0][0]] if v in names]
             if all(facts.hi[v] == 1 for v in members):
-                cases = [dict.fromkeys(members, 0), *(dict.fromkeys(self._others(v), 0) | {v: 1} for v in members)]
+                cases = [dict.fromkeys(members, 0), *(dict.fromkeys(self.gates.excluded(v), 0) | {v: 1} for v in members)]
                 return all(self.apart([put(f, case) for f in forms], splits - 1) for case in cases)
         points = grid(facts, forms, SMALL) if forms and len(names) <= FEW else None
         return points is not None and not np.any((points >= 1).all(axis=1))
-
-    def _others(self, v: int) -> set[int]:
-        """What the facts say is 0 where v is not."""
-        return ({u for g in self.facts.groups[v] for u in self.facts.members[g]} | self.facts.pairs.get(v, set())) - {v}
 
     # ---- a variable and a term --------------------------------------------------------------------------------------
     def kills(self, v: int, term: Term) -> bool:
@@ -180,7 +178,7 @@ class Exclusion:
             members = facts.members[groups.most_common(1)[0][0]]
             cases = [dict.fromkeys(members, 0)]
             for m in members:
-                cases.append(dict.fromkeys(self._others(m), 0) | {m: 1})
+                cases.append(dict.fromkeys(self.gates.excluded(m), 0) | {m: 1})
         for case in cases:
             terms = [self.alive(put_all(d, case)) for d in made]
             if not terms[0]:

@@ -1,8 +1,9 @@
 """Proofs about sums of terms over all values of their variables: bounds, whole grids, and cases.
 
-A goal is a property of a list of terms and a constant. It is tried by bounds of each term, then by a grid of all values, then by
-splitting: a variable's values one after another, with everything that excludes it set to 0. `Prover.prove` is sound and not
-complete: True is a proof, False says only that none was found.
+A goal is a property of a list of terms and a constant. It is tried by bounds of each term, then by a gate that some terms need and
+that keeps others 0 (`gates`): where it is 0, and where not; then by a grid of all values, then by splitting: a variable's values one
+after another, with everything that excludes it set to 0. `Prover.prove` is sound and not complete: True is a proof, False says only that
+none was found.
 
 Equal goals are proved once. A proof lists the exclusions that it used, and these are looked up anew for every goal that repeats it.
 """
@@ -18,6 +19,7 @@ import numpy as np
 
 from .exclusion import Exclusion
 from .facts import Facts, Term, add, grid, put_all, sums, variables
+from .gates import Gates
 
 STEPS = 3000
 """Most cases of one proof."""
@@ -103,6 +105,7 @@ class Prover:
 
     def __init__(self, facts: Facts) -> None:
         self.facts, self.exclusion = facts, Exclusion(facts)
+        self.gates: Gates = self.exclusion.gates
         self.known: dict[tuple, list[Proof]] = {}
         self.steps = self.found = self.repeated = 0
 
@@ -120,9 +123,7 @@ class Prover:
             if holds:
                 break
         at = {v: i for i, v in enumerate(names)}
-        local = lambda f: (f[0], {at[v]: k for v, k in f[1].items()})
-        used = [(u[0], *(at[v] for v in u[1:])) if u[0] != "kills" else ("kills", at[u[1]], (u[2][0], local(u[2][1]), local(u[2][2])))
-                for u in search.used.values()]
+        used = [_renamed(u, at) for u in search.used.values()]
         if holds or not used:
             proofs.append(Proof(holds, used))
         self.found += 1
@@ -136,13 +137,21 @@ class Prover:
                 good = self.exclusion.needs(names[what[0]], names[what[1]])
             elif kind == "when":
                 good = names[what[0]] in self.facts.when.get((names[what[1]], names[what[2]]), ())
+            elif kind == "gate":
+                good = self._gate_again(*_renamed(("gate", *what), names)[1:])
             else:
-                v, (w, f, g) = what
-                back = lambda x: (x[0], {names[i]: k for i, k in x[1].items()})
-                good = self.exclusion.kills(names[v], (w, back(f), back(g)))
+                good = self.exclusion.kills(*_renamed(("kills", *what), names)[1:])
             if not good:
                 return False
         return True
+
+    def _gate_again(self, gate: int | None, hang: tuple, off: tuple) -> bool:
+        """Whether there is a gate that all of `hang` need and that keeps all of `off` 0: variables and terms."""
+        gates = self.gates
+        needed = [gates.of(x) if isinstance(x, int) else gates.of_term(x) for x in hang]
+        found = frozenset.intersection(*needed) if gate is None else {gate}
+        return any(all(m in n for n in needed) and all(gates.off(x, m) if isinstance(x, int) else gates.term_off(x, m) for x in off)
+                   for m in found)
 
     def _key(self, goal, terms: list[Term], const: float) -> tuple[tuple, list[int]]:
         """Equal for equal goals whatever their variables are called, and the variables."""
@@ -180,6 +189,9 @@ class _Search:
         self.prover.steps += 1
         if self.left < 0:
             return False
+        cases = None if isinstance(self.goal, Exact) or len(terms) < 2 else self._by_gate(terms)
+        if cases:
+            return all(self.go(part, const, fixed | values) for part, values in cases)
         if isinstance(self.goal, Between) and self._by_parts(terms, const):
             return True
         points = self._grid(terms, FIRST)
@@ -222,6 +234,26 @@ class _Search:
                 if u in values:
                     open_.append(u)
         return values
+
+    def _by_gate(self, terms: list[Term]) -> list[tuple[list[Term], dict[int, float]]] | None:
+        """Two cases, a gate 0 and not 0: what is left of the terms, and its value if they name it. Both are fewer terms."""
+        gates, names, best = self.prover.gates, variables(terms), None
+        needs = [gates.of_term(t) for t in terms]
+        for m, n in Counter(m for ms in needs for m in sorted(ms)).items():
+            off = [gates.term_off(t, m) for t in terms] if n < len(terms) else ()
+            if any(off) and (best is None or n + sum(off) > best[0]):
+                best = n + sum(off), m, off
+        if best is None:
+            return None
+        _, m, off = best
+        hanging = [v for v in names if m in gates.of(v)]
+        others = [v for v in names if gates.off(v, m)]
+        one = {m: 1} if m in names and (self.facts.lo[m], self.facts.hi[m]) == (0, 1) else {}
+        entry = ("gate", m if m in names else None, tuple([*hanging, *(t for t, ms in zip(terms, needs) if m in ms)]),
+                 tuple([*others, *(t for t, dead in zip(terms, off) if dead)]))
+        self.used[len(self.used), m] = entry
+        return [(put_all([t for t, ms in zip(terms, needs) if m not in ms], dict.fromkeys(hanging, 0)), {m: 0} if m in names else {}),
+                (put_all([t for t, dead in zip(terms, off) if not dead], dict.fromkeys(others, 0) | one), one)]
 
     def _grid(self, terms: list[Term], limit: int) -> np.ndarray | None:
         return grid(self.facts, [x for t in terms for x in t[1:]], limit)
@@ -292,6 +324,15 @@ class _Search:
         if score:
             return max(score, key=lambda v: (score[v], -names.index(v))), True
         return simple, False
+
+
+def _renamed(used: tuple, to) -> tuple:
+    """The entry of a proof with each variable v named to[v]."""
+    form = lambda f: (f[0], {to[v]: k for v, k in f[1].items()})
+    term = lambda x: to[x] if isinstance(x, int) else (x[0], form(x[1]), form(x[2]))
+    if used[0] == "gate":
+        return "gate", None if used[1] is None else to[used[1]], tuple(map(term, used[2])), tuple(map(term, used[3]))
+    return used[0], *map(term, used[1:])
 
 
 def components(facts: Facts, terms: list[Term]) -> list[list[Term]]:
