@@ -20,6 +20,8 @@ CASES = {
     "float in array": (GOOD, ("--block", "4", "--arg", "[1.5]", *B, *N), 2, ["--arg 1", "'1.5' is not an integer"]),
     "value beyond type": (GOOD, ("--block", "4", "--arg", "u8:[256]", *B, *N), 2, ["--arg 1", "u8 cannot hold"]),
     "value beyond parameter": (GOOD, ("--block", "4", *A, *B, "--arg", "5000000000"), 2, ["argument 3 of add", "does not fit"]),
+    "wide array for long": ("} __global__ void wide(long *p) { *p += 1;", ("--kernel", "wide", "--block", "1", "--arg", "i64:[5]"), 2,
+                            ["argument 1 of wide", "array of long", "32 bits", "long long"]),
     "unknown type": (GOOD, ("--block", "4", "--arg", "f32:[1]", *B, *N), 2, ["--arg 1", "unknown array type 'f32'", "i32"]),
     "no block": (GOOD, LAUNCH[2:], 2, ["no block size", "--block"]),
     "block too large": (GOOD, (*LAUNCH, "--block", "257"), 2, ["fits none of the machines article, default", "article: a block of 257 threads",

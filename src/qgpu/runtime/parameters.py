@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import UsageError
 from ..ptx.model import Addr, Instruction, Kernel, Param, Reg, Symbol, Vector
 from .arguments import Argument, type_name
+from .mangling import parameter_types
 
 # A register that one of these writes from an address and a constant is still that address, moved.
 _KEEPS_ADDRESS = frozenset({"mov", "cvta", "cvt", "add", "sub"})
@@ -27,7 +28,9 @@ def check_arguments(kernel: Kernel, arguments: Sequence[Argument]) -> list[int]:
                          where=kernel.short_name, why=f"parameters: {wanted}",
                          fix="give one argument for each parameter, in order (--arg, or \"args\" in the launch)")
     kinds = parameter_kinds(kernel)
-    for number, (param, kind, argument) in enumerate(zip(params, kinds, arguments), 1):
+    types = parameter_types(kernel.name) or []
+    types = types if len(types) == len(params) else [""] * len(params)
+    for number, (param, kind, argument, of_cpp) in enumerate(zip(params, kinds, arguments, types), 1):
         where = f"argument {number} of {kernel.short_name}"
         if param.is_array:
             given = argument.nbytes if isinstance(argument, np.ndarray) else None
@@ -44,6 +47,10 @@ def check_arguments(kernel: Kernel, arguments: Sequence[Argument]) -> list[int]:
             if kind == "scalar" or param.size < 4:
                 raise UsageError(f"the kernel takes a number here, and an array of {type_name(argument)} is given", where=where,
                                  why=f"parameter {number} is no pointer", fix="give a single integer, such as --arg 3")
+            if of_cpp in ("Pl", "Pm") and param.size == 4 and argument.itemsize == 8:
+                raise UsageError(f"the kernel takes an array of long here, and an array of {type_name(argument)} is given", where=where,
+                                 why="long has 32 bits on this machine, like pointers and size_t",
+                                 fix="declare the parameter as long long *, or give an array of i32")
         elif kind == "pointer":
             raise UsageError(f"the kernel takes an array here, and the number {argument} is given", where=where,
                              why=f"parameter {number} is a pointer",
