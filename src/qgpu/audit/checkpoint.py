@@ -1,6 +1,6 @@
 """A checkpoint's tensors as they lie in its files: bits, shapes, digests.
 
-The certificate reads tensors through `Tensors.get`. `open_tensors` maps safetensors files; the audit of a preset gives the same
+The certificate reads tensors through `Tensors.get`. `FileTensors` maps safetensors files; the audit of a preset gives the same
 interface over tensors as the exporter would write them.
 """
 
@@ -55,7 +55,8 @@ class FileTensors:
                 first, last = entry["data_offsets"]
                 shape = tuple(int(n) for n in entry["shape"])
                 item = DTYPES[entry["dtype"]].itemsize if entry["dtype"] in DTYPES else 0
-                if not 0 <= first <= last <= size - 8 - length or item and int(np.prod(shape, dtype=object)) * item != last - first:
+                fits = not item or int(np.prod(shape, dtype=object)) * item == last - first
+                if min(shape, default=0) < 0 or not 0 <= first <= last <= size - 8 - length or not fits:
                     raise ValueError(f"tensor {name} does not fit its place")
                 if name in self.entries:
                     raise ValueError(f"tensor {name} is in two files")
