@@ -99,3 +99,26 @@ def test_a_repeated_proof_looks_for_its_line_again():
     prover, goal = Prover(facts), Between(0, 1)
     assert [prover.prove(goal, x.result()) for x in (first, second, third)] == [True, True, False]
     assert prover.repeated == 1
+
+
+def test_constants_that_make_up_0():
+    facts, lane = lanes(("mul", "add"), ("mul", "sub"))
+    digit, v = lane.v["digit"], lane.v
+    below = lambda c: (-1, ONE, (c, {digit: -1}))                              # -(c - digit) below c
+    facts.defs[v["low"]] = [(3, ONE, ONE), below(4), (1, ONE, (1, {digit: -1}))]
+    assert v["mul"] in Gates(facts).of(v["low"]) and Gates(facts).off(v["low"], v["add"])
+    facts.defs[v["low"]][0] = (4, ONE, ONE)                                    # 1 where nothing else is on
+    assert v["mul"] not in Gates(facts).of(v["low"]) and not Gates(facts).off(v["low"], v["add"])
+    facts.on[v["low"]] = [(3, ONE, ONE), below(4), (1, ONE, (1, {digit: -1}))]
+    del facts.defs[v["low"]]                                                   # a read: of its rows one at least is on
+    assert v["mul"] not in Gates(facts).of(v["low"])
+
+
+def test_inequalities_that_contradict_one_another():
+    facts = Facts()
+    x, y = facts.var("x", 0, 400), facts.var("y", 0, 400)
+    full, found = [(-65534, {x: 1, y: 256}), (65536, {x: -1, y: -256})], Exclusion(facts)      # x + 256 y is 65535
+    assert found.apart([*full, (-255, {y: 1})])                                                  # y is 256 or more
+    assert not found.apart([*full, (-254, {y: 1})])                                              # 255 fits
+    assert found.apart([*full, (-254, {y: 1}), (32385, {x: 1, y: -128})])                        # and x 256 or more where y is 255
+    assert not found.apart([*full, (-254, {y: 1}), (32386, {x: 1, y: -128})])                    # x 255 fits

@@ -8,13 +8,14 @@ point of a small grid meets them all.
 from __future__ import annotations
 
 from collections import Counter
+from math import gcd
 
 import numpy as np
 
 from .facts import Facts, Form, Term, add, grid, put, put_all, sums
 from .gates import Gates
 
-SMALL, WIDE = 1 << 11, 1 << 22
+SMALL, WIDE, LARGE = 1 << 11, 1 << 22, 16
 DEPTH, FEW, FOUND = 5, 10, -2
 CROSS = 600
 """Most pairs of conditions that are compared."""
@@ -126,8 +127,16 @@ class Exclusion:
             if all(facts.hi[v] == 1 for v in members):
                 cases = [dict.fromkeys(members, 0), *(dict.fromkeys(self.gates.excluded(v), 0) | {v: 1} for v in members)]
                 return all(self.apart([put(f, case) for f in forms], splits - 1) for case in cases)
+        if sum(any(abs(k) >= LARGE for k in f[1].values()) for f in forms) > 1 and len(forms) <= FEW and self._contradict(forms):
+            return True
         points = grid(facts, forms, SMALL) if forms and len(names) <= FEW else None
         return points is not None and not np.any((points >= 1).all(axis=1))
+
+    def _contradict(self, forms: list[Form]) -> bool:
+        """Whether two of the forms, or one and a combination of two, are never both at least 1: combined so that a variable drops out."""
+        made = [h for i, f in enumerate(forms) for g in forms[:i] for h in _without_one(f, g)]
+        more = (h for f in made[:FEW * FEW] for g in forms for h in _without_one(f, g))
+        return any(self.facts.most(h) < 1 for h in made) or any(self.facts.most(h) < 1 for h in more)
 
     # ---- a variable and a term --------------------------------------------------------------------------------------
     def kills(self, v: int, term: Term) -> bool:
@@ -199,3 +208,15 @@ class Exclusion:
         """Terms without those that are 0 for certain."""
         most = self.facts.most
         return [(w, f, g) for w, f, g in terms if most(f) > 0 and most(g) > 0 and most(add(f, g)) >= 2]
+
+
+def _without_one(f: Form, g: Form) -> list[Form]:
+    """Forms that are at least 1 where f and g are: a f + b g is at least a + b, with a and b such that a variable drops out."""
+    out: dict[tuple[int, int], Form] = {}
+    for v in f[1].keys() & g[1].keys():
+        b, a = abs(f[1][v]), abs(g[1][v])
+        a, b = a // gcd(a, b), b // gcd(a, b)
+        if f[1][v] * g[1][v] < 0 and (a, b) not in out:
+            c, terms = add((a * f[0], {u: a * k for u, k in f[1].items()}), (b * g[0], {u: b * k for u, k in g[1].items()}))
+            out[a, b] = c - (a + b - 1), terms
+    return list(out.values())

@@ -1,12 +1,15 @@
 """What a variable hangs on: gates that are not 0 wherever it is not, and variables that are 0 wherever a gate is not.
 
 A gate is a variable that excludes others by a group or an assumption, such as an operation's line. A term is on only where both its
-forms are 1 or more; it needs a gate if it cannot be on once everything that needs the gate is 0. A variable needs what all its
-terms need. Likewise, where a gate is on, what it excludes is 0, and so is every variable none of whose terms can then be on.
+forms are 1 or more; it needs a gate if it cannot be on once everything that needs the gate is 0. A variable needs a gate if all its
+terms do, but for some that are then constant and add up to 0. Likewise, where a gate is on, what it excludes is 0, and so is every
+variable none of whose terms can then be on, but for such.
 Definitions refer to layers below only, so that both are found from the bottom up, each variable once.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -36,12 +39,14 @@ class Gates:
         if not terms:                                       # not kept: its terms may become known later
             return me
         self._of[v] = me                                    # while it is looked for, nothing more is known of it
-        shared = self.of_term(terms[0])
-        for t in terms[1:]:
-            if not shared:
-                break
-            shared = frozenset(m for m in shared if self._dead(t, self._hanging(t, m)))
-        self._of[v] = me | shared
+        shared: set[int] | None = None
+        for t in terms:
+            if t[1][1] or t[2][1]:
+                gates = set().union(*(self.of(x) for f in t[1:] for x in f[1]))
+                shared = gates if shared is None else shared & gates
+                if not shared:
+                    break
+        self._of[v] = me | frozenset(m for m in shared or () if self._zero(v, terms, lambda t, m=m: self._hanging(t, m)))
         return self._of[v]
 
     def of_term(self, t: Term) -> frozenset[int]:
@@ -72,15 +77,29 @@ class Gates:
             return False
         else:
             self._off[key] = False
-            self._off[key] = all(self.term_off(t, m) for t in terms)
+            self._off[key] = self._zero(v, terms, lambda t: self._known(t, m))
         return self._off[key]
 
     def term_off(self, t: Term, m: int) -> bool:
         """Whether the term is 0 wherever gate m is not 0."""
+        return self._dead(t, self._known(t, m))
+
+    def _known(self, t: Term, m: int) -> dict[int, int]:
         known = {v: 0 for f in t[1:] for v in f[1] if self.off(v, m)}
-        if (self.facts.lo[m], self.facts.hi[m]) == (0, 1):
-            known[m] = 1
-        return self._dead(t, known)
+        return known | {m: 1} if (self.facts.lo[m], self.facts.hi[m]) == (0, 1) else known
+
+    def _zero(self, v: int, terms: list[Term], values: Callable[[Term], dict[int, int]]) -> bool:
+        """Whether v is 0 wherever the variables of each term have these values: no term is on, or those that are make up 0."""
+        total = 0.0
+        for t in terms:
+            known = values(t)
+            if self._dead(t, known):
+                continue
+            f, g = put(t[1], known), put(t[2], known)
+            if f[1] or g[1] or v not in self.facts.defs:
+                return False
+            total += t[0] * max(f[0], 0) * max(g[0], 0)
+        return total == 0
 
     def _dead(self, t: Term, values: dict[int, int]) -> bool:
         """Whether the term is 0 wherever some of its variables have these values."""
