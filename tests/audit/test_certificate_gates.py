@@ -7,7 +7,9 @@ import pytest
 from qgpu.audit.exclusion import Exclusion
 from qgpu.audit.facts import Facts
 from qgpu.audit.gates import Gates
+from qgpu.audit.claims import Head
 from qgpu.audit.prover import Between, Prover
+from qgpu.audit.shared import check_factor, check_shared
 
 ONE = (1, {})
 
@@ -122,3 +124,21 @@ def test_inequalities_that_contradict_one_another():
     assert not found.apart([*full, (-254, {y: 1})])                                              # 255 fits
     assert found.apart([*full, (-254, {y: 1}), (32385, {x: 1, y: -128})])                        # and x 256 or more where y is 255
     assert not found.apart([*full, (-254, {y: 1}), (32386, {x: 1, y: -128})])                    # x 255 fits
+
+
+def test_rows_that_are_read_together():
+    facts = Facts()
+    told, w, g, x = (facts.var(n, 0, 1) for n in ("told", "warp", "group", "x"))
+    conj = lambda *vs: (1 - sum(k > 0 for _, k in vs), dict(vs))
+    keys = {2 * i + j: conj((told, 1), (w, 2 * i - 1), (g, 2 * j - 1)) for i in (0, 1) for j in (0, 1)} | {4: conj((told, -1))}
+    queries = {2 * i + j: conj((w, 2 * i - 1)) for i in (0, 1) for j in (0, 1)} | {4: ONE}
+    values = [conj((told, 1), (x, 1), (g, 2 * j - 1)) for j in (0, 1)]
+    head = Head("rows", True, gate=((1, ()),) * 2, value_tap=(0, 0))
+
+    def check(k=keys, q=queries, v=values, first=0):
+        return check_shared(head, facts, Exclusion(facts), k, q, k[4], v, {told: first})
+
+    assert check() == ([], [[queries[0], queries[2]], [queries[1], queries[3]]])
+    assert check(first=1)[0] and check(q=queries | {2: queries[0]})[0] and check(q=queries | {4: conj((w, 1))})[0]
+    assert check(k=keys | {0: conj((w, -1))})[0] and check(v=[conj((x, 1)), values[1]])[0]
+    assert all(map(check_factor, range(1, 20)))

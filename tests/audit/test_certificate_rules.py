@@ -25,7 +25,7 @@ from qgpu.machine.description import ARTICLE, DEFAULT
 
 ONE = (1, {})
 MODULES = ("certificate", "checkpoint", "claims", "codes", "counting", "exclusion", "expected", "facts", "gates", "layer_rules", "memory",
-           "mutations", "numbers", "output", "programs", "prover", "world")
+           "mutations", "numbers", "output", "programs", "prover", "shared", "world")
 
 
 def bits(n):

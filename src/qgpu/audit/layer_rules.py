@@ -7,6 +7,7 @@ of one layer rest on those proved below it.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -16,6 +17,7 @@ from .facts import Form, Term
 from .memory import check_rows, check_value, exclusive_rows
 from .numbers import H_LIMIT, HEAD_CONSTANT, LARGEST, MARGIN, CONSTANT_DIMS, RESIDUAL_CONSTANT, SCALE, SUM_BITS, grain
 from .prover import Between, Exact, Prover, Whole
+from .shared import check_shared
 from .world import ONE, World, is_clearing
 
 INTEGERS = Between(-LARGEST, LARGEST)
@@ -41,7 +43,9 @@ class LayerFacts:
 class LayerCheck:
     """Checks the layers of a world one after another."""
 
-    def __init__(self, world: World, prover: Prover, head_dim: int) -> None:
+    def __init__(self, world: World, prover: Prover, head_dim: int, first: Sequence[int] = ()) -> None:
+        """first: the code, of -1 and +1, of the token that a stream begins with."""
+        self.first = {s: (c + 1) // 2 for s, c in enumerate(first)}
         self.world, self.prover, self.facts, self.head_dim = world, prover, world.facts, head_dim
         self.claims = world.claims
         self.reads_into: dict[int, list[tuple[int, tuple]]] = defaultdict(list)       # signal -> (read variable, its head's id)
@@ -123,13 +127,17 @@ class LayerCheck:
         if head.halve is not None:
             world.form(head.halve)
             return problems + self._counter(head, name[0], data)
-        if head.constant is not None:
-            return problems + ["rows without constants"]
         room = self.head_dim - 2 - (2 if self.claims.residual.ones and head.key_tap else 0)
         keys = {i: world.form(f, head.key_tap) for i, f in head.key.items()}
         queries = {i: world.form(f) for i, f in head.query.items()}
         problems += check_rows(facts, self.prover.exclusion, keys, "key", room)
-        problems += check_rows(facts, self.prover.exclusion, queries, "query", room)
+        of_dim = [list(queries.values())] * len(head.value)
+        if head.constant is None:
+            problems += check_rows(facts, self.prover.exclusion, queries, "query", room)
+        else:
+            values = [world.form(f) for f in head.value]
+            found, of_dim = check_shared(head, facts, self.prover.exclusion, keys, queries, world.form(head.constant), values, self.first)
+            problems += found
         self.rows_of[name] = list(queries.values())
         square = 0.0
         for j, (raw, gate, outs, tap) in enumerate(zip(head.value, head.gate, head.outs, head.value_tap)):
@@ -138,8 +146,8 @@ class LayerCheck:
             square += (SCALE * top) ** 2
             problems += check_value(facts, value, gate, [o for o in outs if self.claims.signals[o[0]].kind != "output"])
             read = facts.var(f"{head.name}[{j}]", 0, int(top))
-            if all(q[1] for q in queries.values()):
-                facts.on[read] = [(1, q, ONE) for q in queries.values()]
+            if of_dim[j] and all(q[1] for q in of_dim[j]):
+                facts.on[read] = [(1, q, ONE) for q in of_dim[j]]
             for s, w in outs:
                 data[s].append((w, top * max(facts.most(gate), 0)))
                 self._join_bank(s, read, name)
