@@ -51,9 +51,9 @@ SHAPES = {
 }
 
 
-def make(tmp_path, name, dtype):
+def make(tmp_path, name, dtype, seed=7):
     """A random model saved to a folder in dtype and read back by transformers (eager attention)."""
-    torch.manual_seed(7)
+    torch.manual_seed(seed)
     sizes = dict(
         vocab_size=200,
         hidden_size=96,
@@ -182,6 +182,28 @@ def test_bf16_is_as_close_as_their_own_paths_are(tmp_path, name):
         print(f"  {key}: nearest {nearest:.5f}, furthest {furthest:.5f}, from exact {spread(runs[key], exact):.5f}")
         assert nearest < 1.5 * bound and furthest < 2.0 * bound, key
         assert spread(runs[key], exact) < 1.02 * error, key
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHAPES)
+def test_bf16_logits_of_many_models_are_within_what_their_paths_differ_by(tmp_path, name):
+    """Over six models, the largest distance of ours to the nearest of their four paths is at most the largest between two of theirs."""
+    bound, ours = 0.0, {}
+    for seed in range(6):
+        folder = tmp_path / str(seed)
+        model, cfg, weights = make(folder, name, torch.bfloat16, 100 + seed)
+        fused = transformers.Qwen3_5ForCausalLM.from_pretrained(folder, dtype=torch.bfloat16, attn_implementation="sdpa").eval()
+        rng = np.random.default_rng(seed)
+        for _ in range(2):
+            ids = rng.integers(0, cfg.vocab_size, 70)
+            theirs = [run(judge, ids) for judge in (model, fused) for run in (their_logits, their_steps)]
+            bound = max(bound, *(np.abs(a - b).max() for a, b in itertools.combinations(theirs, 2)))
+            for which, build in FORWARDS.items():
+                forward = build(cfg, weights)
+                for way, logits in (("chunked", forward(ids)), ("recurrent", our_steps(forward, cfg, ids))):
+                    ours[which, way] = max(ours.get((which, way), 0.0), min(np.abs(logits - one).max() for one in theirs))
+    print(name, {key: round(float(far / bound), 3) for key, far in ours.items()})
+    assert len(ours) == 6 and 0 < bound < 1 and max(ours.values()) <= bound
 
 
 @pytest.mark.parametrize("name", SHAPES)
