@@ -4,7 +4,8 @@ import pytest
 
 from qgpu.errors import PtxError, UsageError
 from qgpu.ptx import parse_ptx
-from qgpu.ptx.model import Addr, ArgList, Imm, Instruction, Label, Pair, Reg, Sink, SourceLine, Special, Symbol, Vector, demangle
+from qgpu.ptx.mangling import demangle
+from qgpu.ptx.model import Addr, ArgList, Imm, Instruction, Label, Pair, Reg, Sink, SourceLine, Special, Symbol, Vector
 
 HEADER = ".version 8.8\n.target sm_75\n.address_size 32\n"
 REGS = ".reg .pred %p<4>;\n.reg .b16 %rs<4>;\n.reg .b32 %r<9>;\n.reg .b64 %rd<4>;\n"

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..machine.encoding import Origin
-from ..ptx.model import TYPE_BYTES, Addr, Imm, Instruction, Operand, Reg, Sink, Special, Symbol, demangle
+from ..ptx.mangling import demangle
+from ..ptx.model import TYPE_BYTES, Addr, Imm, Instruction, Operand, Reg, Sink, Special, Symbol
 from ..ptx.opcodes import Unsupported, judge
 from . import cfg
 from .ir import CTA, EQ, LT, MASK, TID, Block, Function, Op, Value, reverse_postorder

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from ..errors import LoweringError, UsageError
 from ..machine.description import Machine
-from ..ptx.model import Kernel, Module, Variable, demangle
+from ..ptx.mangling import demangle
+from ..ptx.model import Kernel, Module, Variable
 from .flatten import addressed
 from .launch import LaunchShape
 

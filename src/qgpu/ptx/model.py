@@ -9,11 +9,11 @@ Operand classes compare by value and can be dictionary keys; their `pos` does no
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import NamedTuple, Union
 
 from qgpu.errors import UsageError
+from qgpu.ptx.mangling import demangle
 
 # Bytes of every fundamental type (PTX ISA 5.2.1, 5.2.3); predicates have no size in memory.
 TYPE_BYTES = {
@@ -372,31 +372,3 @@ class Module:
             raise UsageError(f"several kernels are called {name}", where=self.filename,
                              fix="give the mangled name: " + ", ".join(k.name for k in found))
         raise UsageError(f"no kernel named {name}", where=self.filename, fix=f"the kernels in this file are: {there}")
-
-
-_SOURCE_NAME = re.compile(r"(\d{1,4})")
-
-
-def demangle(name: str) -> str:
-    """The plain identifier inside an Itanium-mangled C++ name; any other name unchanged.
-
-    Namespaces are dropped: `_ZN4math3dotEPKi` gives "dot". Only what names a function is read, not its parameters.
-    """
-    if not name.startswith("_Z"):
-        return name
-    at = 2
-    nested = name[at:at + 1] == "N"
-    at += nested
-    if name[at:at + 1] == "L":  # internal linkage
-        at += 1
-    found = None
-    while (m := _SOURCE_NAME.match(name, at)) is not None:
-        end = m.end() + int(m.group(1))
-        if end > len(name) or end == m.end():
-            break
-        found, at = name[m.end():end], end
-        if not nested:
-            break
-        if name[at:at + 1] == "L":
-            at += 1
-    return found if found is not None else name

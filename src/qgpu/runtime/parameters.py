@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import UsageError
+from ..ptx.mangling import parameter_types
 from ..ptx.model import Addr, Instruction, Kernel, Param, Reg, Symbol, Vector
 from .arguments import Argument, type_name
-from .mangling import parameter_types
 
 # A register that one of these writes from an address and a constant is still that address, moved.
 _KEEPS_ADDRESS = frozenset({"mov", "cvta", "cvt", "add", "sub"})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from qgpu.runtime.mangling import parameter_types
+from qgpu.ptx.mangling import parameter_types
 
 
 @pytest.mark.parametrize("name, types", [
