@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from qgpu.files import new_file, new_folder
+from qgpu.files import new_file, new_folder, whole_file
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions")
@@ -34,3 +34,16 @@ def test_names_are_fresh_and_hidden(tmp_path):
     assert len(set(made)) == 40 and all(p.parent == tmp_path and p.name.startswith(".qgpu-") for p in made)
     with pytest.raises(OSError):
         new_file(tmp_path / "none")
+
+
+def test_a_whole_file_or_the_old_one(tmp_path):
+    path = tmp_path / "kept"
+    with whole_file(path) as out:
+        out.write(b"one")
+        assert not path.exists()
+    with pytest.raises(KeyboardInterrupt), whole_file(path) as out:
+        out.write(b"half")
+        raise KeyboardInterrupt
+    assert path.read_bytes() == b"one" and list(tmp_path.iterdir()) == [path]
+    with pytest.raises(OSError), whole_file(tmp_path / "none" / "x"):
+        pass

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .cli_options import add_machine_option, chosen_machine
 from .errors import UsageError
-from .files import new_file
+from .files import whole_file
 
 LOWER_PRIORITY = 10
 """By how much a panel of a running launch is nicer than the launch."""
@@ -104,9 +104,7 @@ def _encodable(text: str) -> str:
 def _write(path: Path, svg: str) -> None:
     """The picture, whole or not at all. Raises UsageError."""
     try:
-        out, temporary = new_file(path.resolve().parent)
-        with out:
+        with whole_file(path) as out:
             out.write(svg.encode())
-        os.replace(temporary, path)
     except OSError as e:
         raise UsageError(f"cannot write the picture: {e}", where=str(path)) from None

@@ -6,6 +6,8 @@ import os
 import secrets
 import stat
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,6 +33,19 @@ def new_file(folder: Path) -> tuple[BinaryIO, Path]:
     """A fresh file in a folder, open for writing bytes, and its path. Raises OSError."""
     path = _name(folder)
     return open(path, "xb"), path
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write bytes to that takes path's place when the block ends, and leaves nothing if the block raises. Raises OSError."""
+    out, temporary = new_file(path.parent)
+    try:
+        with out:
+            yield out
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def new_folder(folder: Path) -> Path:

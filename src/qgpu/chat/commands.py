@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..errors import UsageError
-from ..files import new_file
+from ..files import whole_file
 from ..runtime.prepare import block_places
 from ..runtime.trace import records, write_trace
 from .device import KERNELS, kernel_names
@@ -177,13 +177,7 @@ def save_chat(session: Session, path: str) -> None:
                       for t in session.turns]}
     target = Path(path)
     try:
-        file, temporary = new_file(target.parent)
-        try:
-            with file:
-                file.write(json.dumps(data, indent=1).encode())
-            temporary.replace(target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        with whole_file(target) as out:
+            out.write(json.dumps(data, indent=1).encode())
     except (OSError, ValueError) as error:
         raise UsageError("the conversation cannot be written", where=path, why=str(error), fix="choose another file") from None

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from ..files import cache_folder, new_file
+from ..files import cache_folder, whole_file
 from ..machine.description import Machine, as_dict
 from .compiler import CircuitWeights, compile_machine
 from .tensors import CompiledLayer, Coo
@@ -70,14 +69,8 @@ def write(path: Path, w: CircuitWeights) -> None:
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
-    f, temporary = new_file(path.parent)
-    try:
-        with f:
-            f.write(buffer.getbuffer())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as out:
+        out.write(buffer.getbuffer())
 
 
 def read(path: Path, m: Machine) -> CircuitWeights:

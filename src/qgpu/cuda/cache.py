@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from pathlib import Path
 
-from ..files import cache_folder, new_file
+from ..files import cache_folder, whole_file
 
 
 def key(*parts: str) -> str:
@@ -31,13 +29,7 @@ def store(name: str, text: str) -> None:
     try:
         folder = cache_folder() / "ptx"
         folder.mkdir(parents=True, exist_ok=True)
-        out, temporary = new_file(folder)
-        try:
-            with out:
-                out.write(text.encode())
-            os.replace(temporary, folder / f"{name}.ptx")
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with whole_file(folder / f"{name}.ptx") as out:
+            out.write(text.encode())
     except (OSError, RuntimeError):
         pass

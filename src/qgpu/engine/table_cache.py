@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from ..compile.compiler import CircuitWeights
-from ..files import cache_folder, new_file
+from ..files import cache_folder, whole_file
 from .plan import build_plan
 from .tables import Tables, tables
 
@@ -71,14 +70,8 @@ def write(path: Path, made: Tables, where: list[tuple[int, int]]) -> None:
     buffer = io.BytesIO()
     np.savez(buffer, where=np.asarray(where, np.int64).reshape(-1, 2), **dict(arrays(made)))
     path.parent.mkdir(parents=True, exist_ok=True)
-    f, temporary = new_file(path.parent)
-    try:
-        with f:
-            f.write(buffer.getbuffer())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as out:
+        out.write(buffer.getbuffer())
 
 
 def read(path: Path) -> tuple[Tables, list[tuple[int, int]]]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import QgpuError, UsageError
-from ..files import new_file
+from ..files import whole_file
 from ..machine.description import Machine, as_dict
 from ..runtime.engine_api import Engine
 from ..runtime.prepare import Prepared, block_places
@@ -31,10 +31,8 @@ CLOSE = "close"
 
 
 def _write_json(path: Path, data: dict) -> None:
-    out, temporary = new_file(path.parent)
-    with out:
+    with whole_file(path) as out:
         out.write(json.dumps(data).encode())
-    os.replace(temporary, path)
 
 
 def _little(ids: Sequence[int]) -> bytes:

@@ -7,14 +7,13 @@ the lanes of the group that ran before went. Nothing is computed here but that b
 from __future__ import annotations
 
 import json
-import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import UsageError
-from ..files import new_file
+from ..files import whole_file
 from ..machine.description import AXES, Machine, as_dict
 from ..machine.tokens import Token, Vocabulary
 
@@ -282,19 +281,12 @@ def records(machine: Machine, ids: Sequence[int], setup: int, lines: Mapping[int
 def write_trace(path: str | Path, machine: Machine, ids: Sequence[int], setup: int,
                 lines: Mapping[int, str] | None = None, launch: Mapping | None = None) -> None:
     """Write the records as JSON lines; the file appears complete or not at all. launch: as for `records`. Raises UsageError."""
-    temporary = None
     try:
         path = Path(path).resolve()
         if path.exists() and not path.is_file():
             raise OSError("there is something that is not a file")
-        out, temporary = new_file(path.parent)
-        with out:
+        with whole_file(path) as out:
             for record in records(machine, ids, setup, lines, launch):
                 out.write((json.dumps(record) + "\n").encode())
-        os.replace(temporary, path)
-        temporary = None
     except (OSError, ValueError) as e:
         raise UsageError(f"cannot write the trace: {getattr(e, 'strerror', None) or e}", where=str(path)) from None
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
