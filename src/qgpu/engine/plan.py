@@ -131,6 +131,11 @@ class Plan:
     where: list = field(default_factory=list)           # (layer, head) of every memory head
 
 
+def looked_back(layer: CompiledLayer) -> list[int]:
+    """Dims of earlier tokens that a layer reads."""
+    return sorted({d for r, d in zip(layer.qkv.rows, layer.qkv.cols) if layer.conv[r, :3].any()}) if layer.conv[:, :3].any() else []
+
+
 def columns_of(coo: Coo) -> dict[int, Row]:
     """Column -> (dims, weights) of out_proj, scales undone."""
     out: dict[int, Row] = {}

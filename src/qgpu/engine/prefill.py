@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from ..compile.compiler import CircuitWeights
 from ..compile.memory_map import memory_banks, read_words
 from ..compile.tensors import RESIDUAL_CONSTANT
-from .plan import Csr, Plan, Row, build_plan
+from .plan import Csr, Plan, Row, build_plan, groups, looked_back
 from .prefill_kernel import PAST, piece
-from .plan import groups
+from .sparse import code_keys
 
 PIECE = 384
 """Positions that go through a layer together: a residual stream of 2,048 dims then takes three megabytes."""
@@ -147,14 +147,11 @@ class PrefillEngine:
             (ints(form_ptr), forms.arrays(), ints(runs).reshape(-1, 3), ints(run_ptr), ints(plan.gate_dim), gate_ptr, gate_at, gate_weight))
         self._layer_units, self._layer_heads = ints(plan.layer_units), ints(plan.layer_heads)
         self._most = (max(1, int(np.diff(form_ptr).max(initial=0))), max(bit_sets(plan), default=0) + 1)
-        back = [sorted({d for r, d in zip(layer.qkv.rows, layer.qkv.cols) if layer.conv[r, :3].any()}) if layer.conv[:, :3].any() else []
-                for layer in c.layers]
+        back = [looked_back(layer) for layer in c.layers]
         self._back = (np.cumsum([0, *map(len, back)]).astype(np.int32), ints(sum(back, [])))
         self._code_dims = ints(c.code_dims)
         self._codes = np.ascontiguousarray(c.codes, np.int8)
-        keys = ((c.codes.astype(np.int64) > 0) << np.arange(c.codes.shape[1])).sum(1)
-        order = np.argsort(keys)
-        self._keys, self._key_ids = keys[order], order.astype(np.int64)
+        self._keys, self._key_ids = code_keys(c.codes)
         self._banks = memory_banks(layer.head_kinds for layer in c.layers)
         self._x = np.zeros((m.hidden, PAST + PIECE), np.float32)
         self._stages = stages([layer.nonzeros for layer in c.layers], threads)

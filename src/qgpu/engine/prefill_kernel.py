@@ -13,10 +13,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from .kernel import MOST_READS
+
 OPTIONS = dict(cache=True, fastmath=False, nogil=True, error_model="numpy")
 PAST = 16                          # a whole vector in front keeps the columns aligned; the last three are used
 FEW = 4                            # a group that so few tokens need is computed token by token
-MOST_READS = 16
 ZERO, ONE, TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 
 

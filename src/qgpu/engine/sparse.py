@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..compile.compiler import CircuitWeights
 from ..compile.memory_map import memory_banks, read_words
@@ -12,6 +13,13 @@ from ..errors import FaultError
 from .kernel import run, step
 from .table_cache import tables_of
 from .tables import room
+
+
+def code_keys(codes: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Token ids by their codes. codes: (vocabulary, code dims), +1 or -1. Returns the codes as sorted integers, and each one's id."""
+    keys = ((codes.astype(np.int64) > 0) << np.arange(codes.shape[1])).sum(1)
+    order = np.argsort(keys)
+    return keys[order], order.astype(np.int64)
 
 
 class SparseEngine:
@@ -25,9 +33,7 @@ class SparseEngine:
         self._tables, self.where = tables_of(c)
         self._embedding = c.embedding()
         self._code_dims = np.asarray(c.code_dims, np.int32)
-        keys = ((c.codes.astype(np.int64) > 0) << np.arange(c.codes.shape[1])).sum(1)
-        order = np.argsort(keys)
-        self._keys, self._key_ids = keys[order], order.astype(np.int64)
+        self._keys, self._key_ids = code_keys(c.codes)
         self._x = np.zeros(m.hidden, np.float32)
         self._room = room(self._tables)
         self._banks = memory_banks(layer.head_kinds for layer in c.layers)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..compile.tensors import CompiledLayer
 from .kernel import MOST_READS
-from .plan import Csr, Plan
+from .plan import Csr, Plan, looked_back
 
 NEVER = float("nan")
 """Equal to nothing: a trigger that never rests."""
@@ -157,7 +157,7 @@ def tables(plan: Plan, layers: Sequence[CompiledLayer]) -> Tables:
     for h0, h1 in zip(plan.layer_heads, plan.layer_heads[1:]):
         rows += [(*g, h) for h in range(h0, h1) for g in plan.row_groups[plan.head_groups[h]:plan.head_groups[h + 1]]]
         layer_rows.append(len(rows))
-    back = [sorted({d for r, d in zip(layer.qkv.rows, layer.qkv.cols) if layer.conv[r, :3].any()}) for layer in layers]
+    back = [looked_back(layer) for layer in layers]
     looks = [bool(np.any(layer.conv[:, :3])) for layer in layers]
     slots = [sum(looks[:i]) if b else -1 for i, b in enumerate(looks)]
     kept = [dims for dims, b in zip(back, looks) if b]
