@@ -5,18 +5,11 @@ from dataclasses import replace
 from functools import cache
 
 from machine_programs import random_setup
+from small_machines import GROUPED, SMALL, continued  # noqa: F401: the machines are for tests to import
 
 from qgpu.compile.cache import compiled_weights
 from qgpu.compile.compiler import CircuitWeights
 from qgpu.machine.description import Machine
-from qgpu_reference.machine import MachineInterpreter
-
-SMALL = Machine("small", lanes=2, registers=3, stages=2, blocks=5, global_words=9, warps=2, chunk_bits=8, stage_load=(1, 2),
-                stage_mul=(2,), stage_shift=(1,), hidden=1024)
-"""Hidden size 1024: small enough for the plain NumPy forward pass."""
-GROUPED = Machine("grouped", lanes=2, groups=4, registers=5, register_classes=3, stages=3, blocks=6, global_words=130, shared_words=5,
-                  warps=2, chunk_bits=8, stage_load=(1,), stage_mul=(2,), stage_shift=(1,), stage_bits=(2,), stage_mulhi=(3,))
-"""Groups, register classes, memory in several heads, every kind of unit."""
 
 
 @cache
@@ -26,14 +19,8 @@ def weights(machine: Machine) -> CircuitWeights:
 
 def random_stream(machine: Machine, seed: int, most: int = 80) -> tuple[list[int], int]:
     """(ids of a random program's setup and of at most `most` tokens after it, how many are the setup's)."""
-    ids = random_setup(seed, machine, machine.blocks)
-    setup, judge = len(ids), MachineInterpreter(machine)
-    for i in ids:
-        judge.feed(i)
-    while judge.running and len(ids) < setup + most:
-        ids.append(judge.expected)
-        judge.feed(judge.expected)
-    return ids, setup
+    setup = random_setup(seed, machine, machine.blocks)
+    return continued(machine, setup, most)[0], len(setup)
 
 
 def with_change(w: CircuitWeights, layer: int, matrix: str, row: int, col: int, change) -> CircuitWeights:

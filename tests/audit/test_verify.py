@@ -14,6 +14,7 @@ sys.path += [str(ROOT / "runtime"), str(ROOT / "engine")]
 from engine_machines import SMALL, weights  # noqa: E402
 from machine_programs import random_setup  # noqa: E402
 from reference_engine import ReferenceEngine  # noqa: E402
+from small_machines import continued  # noqa: E402
 
 import qgpu  # noqa: E402
 from qgpu.audit.binding import bind, ids_digest, layers_digest, text_digest  # noqa: E402
@@ -28,7 +29,6 @@ from qgpu.runtime.launchfile import LaunchSpec  # noqa: E402
 from qgpu.runtime.prepare import block_places  # noqa: E402
 from qgpu.runtime.source import open_source, to_ptx  # noqa: E402
 from qgpu.runtime.trace import write_trace  # noqa: E402
-from qgpu_reference.machine import MachineInterpreter  # noqa: E402
 
 TEXT = """
 __global__ void mix(int *out, const int *a, int n)
@@ -268,14 +268,9 @@ def test_against_a_checkpoints_own_files(tmp_path):
     folder = export_checkpoint(SMALL, tmp_path / "model", compiled=weights(SMALL))
     digest = checkpoint_digest(folder)
     assert digest == weights_digest(weights(SMALL))
-    judge, ids = MachineInterpreter(SMALL), list(random_setup(31, SMALL, 3))
-    for i in ids:
-        judge.feed(i)
-    setup = len(ids)
-    while judge.running and len(ids) < setup + 150:
-        ids.append(judge.expected)
-        judge.feed(ids[-1])
-    assert not judge.running
+    made = random_setup(31, SMALL, 3)
+    setup, (ids, ended) = len(made), continued(SMALL, made, 150)
+    assert ended
     bound = bind(SOURCE, "", "none", (1, 1, 1), (1, 1, 1), 0, [], ids[:setup], digest)
     path = tmp_path / "t.jsonl"
     write_trace(path, SMALL, ids, setup, None, bound)

@@ -118,8 +118,7 @@ def test_the_offer_to_build(monkeypatch, capsys):
 
 
 DRIVER = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)       # a shell may have started the tests with it ignored
+import sys
 sys.path[:0] = {paths!r}
 from reference_engine import ReferenceEngine
 from scripted import Script, calc

@@ -11,7 +11,7 @@ SCRIPT = """
 import hashlib, sys
 kept = [bytearray(64 + i % 500) for i in range(int(sys.argv[1]))]       # moves what is allocated after it
 sys.path.insert(0, sys.argv[2])
-from engine_machines import GROUPED
+from small_machines import GROUPED
 from qgpu.compile.compiler import compile_machine
 from qgpu.compile.tensors import Coo
 from qgpu.machine.description import ARTICLE
@@ -27,7 +27,7 @@ print(h.hexdigest())
 
 @pytest.mark.parametrize("machine", [pytest.param("grouped"), pytest.param("article", marks=pytest.mark.slow)])
 def test_hash_seeds_and_addresses_change_nothing(machine):
-    engine_tests = Path(__file__).resolve().parents[1] / "engine"
-    digests = {subprocess.run([sys.executable, "-c", SCRIPT, str(3000 * seed), str(engine_tests), machine], check=True, capture_output=True,
+    generators = Path(__file__).resolve().parents[1] / "generators"
+    digests = {subprocess.run([sys.executable, "-c", SCRIPT, str(3000 * seed), str(generators), machine], check=True, capture_output=True,
                               text=True, env={**os.environ, "PYTHONHASHSEED": str(seed)}).stdout for seed in (1, 2)}
     assert len(digests) == 1 and len(digests.pop()) == 65

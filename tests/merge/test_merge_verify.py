@@ -3,6 +3,7 @@
 import pytest
 from machine_programs import random_setup
 from merge_models import TINY
+from small_machines import continued
 
 from qgpu.audit.binding import bind, layers_digest
 from qgpu.audit.verify import verify
@@ -10,19 +11,13 @@ from qgpu.errors import CheckError, CheckpointError
 from qgpu.machine.tokens import Vocabulary
 from qgpu.runtime.source import open_source
 from qgpu.runtime.trace import write_trace
-from qgpu_reference.machine import MachineInterpreter
 
 
 def test_a_merged_checkpoint(tied, tmp_path):
     folder = tied[1].folder
-    judge, ids = MachineInterpreter(TINY), list(random_setup(41, TINY, 2))
-    for i in ids:
-        judge.feed(i)
-    setup = len(ids)
-    while judge.running and len(ids) < setup + 200:
-        ids.append(judge.expected)
-        judge.feed(ids[-1])
-    assert not judge.running and len(ids) > setup + 10
+    made = random_setup(41, TINY, 2)
+    setup, (ids, ended) = len(made), continued(TINY, made, 200)
+    assert ended and len(ids) > setup + 10
     bound = bind(open_source(".version 7.0\n"), "", "none", (1, 1, 1), (1, 1, 1), 0, [], ids[:setup], layers_digest(TINY, folder))
     path = tmp_path / "t.jsonl"
     write_trace(path, TINY, ids, setup, None, bound)
