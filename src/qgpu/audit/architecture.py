@@ -248,7 +248,7 @@ class Architecture:
 
     def store_word(self, lane: int) -> int:
         """The word number that a lane of the last pass stores at, as a MEM record's bits have it, whether it is good or not."""
-        m, last = self.m, self.last
+        last = self.last
         return self.word_bits(last.stages[last.program.store_stage].result[lane])
 
     def word_bits(self, address: int) -> int:

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from ..bf16 import decode
 from ..errors import CheckpointError, UsageError
 from ..machine.description import ARTICLE, Machine, as_dict
 from ..machine.tokens import KINDS
@@ -20,7 +19,6 @@ from .claims import Claims
 from .codes import code_table
 from .counting import check_power_table
 from .expected import LayerRules, Matrix
-from .facts import Facts
 from .layer_rules import LayerCheck, LayerFacts
 from .numbers import RESIDUAL_CONSTANT, check_tables
 from .output import check_output

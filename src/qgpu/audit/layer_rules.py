@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from .claims import Head, Unit
 from .counting import check_counter, check_units
-from .facts import Form, Term
+from .facts import Form
 from .memory import check_rows, check_value, exclusive_rows
 from .numbers import H_LIMIT, HEAD_CONSTANT, LARGEST, MARGIN, CONSTANT_DIMS, RESIDUAL_CONSTANT, SCALE, SUM_BITS, grain
 from .prover import Between, Exact, Prover, Whole

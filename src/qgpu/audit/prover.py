@@ -11,7 +11,6 @@ Equal goals are proved once. A proof lists the exclusions that it used, and thes
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import floor
 

@@ -128,7 +128,6 @@ def lay_out(c: Circuit, m: Machine, sched: Schedule, inputs: list[Signal], keep:
         if r not in forever:
             by_end.setdefault(last.get(r, 0), []).append(r)
 
-    room = m.head_dim - 2
     clears: list[list[Unit]] = []
     peak: list[int] = []
     dead: list[Signal] = []
