@@ -1,5 +1,7 @@
 """The fast forward against the naive one: the same bits, whatever the number of threads."""
 
+from dataclasses import replace
+
 import numba as nb
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from qwen_shapes import CONFIGS
 
 from qgpu.bf16 import decode, encode, round_bf16
 from qgpu.qwen import amx, elementary, naive
+from qgpu.qwen import decode as decode_kernels
 from qgpu.qwen.arithmetic import Arithmetic
 from qgpu.qwen.cache import new_cache
 from qgpu.qwen.elementary_numba import exp1, log1p1, sigmoid1, silu1, softplus1
@@ -43,6 +46,24 @@ def test_decoding_equals_the_strict_naive_forward(model):
             length = getattr(a, "length", None)
             assert np.array_equal(getattr(a, field)[:length], getattr(b, field)[:length]), field
     assert ours.position == theirs.position == 30
+
+
+def test_one_token_takes_one_call_a_layer_where_it_can(monkeypatch):
+    cfg = replace(CONFIGS["16/16 tied"], attention_bias=True)  # its full layer cannot
+    weights = random_weights(cfg, seed=3)
+    model, calls = FastModel(cfg, weights, strict=True), []
+    for name in ("linear_layer", "full_layer"):
+        real = getattr(decode_kernels, name)
+        monkeypatch.setattr(decode_kernels, name, lambda *args, name=name, real=real: calls.append(name) or real(*args))
+    ids = np.random.default_rng(9).integers(0, cfg.vocab_size, 8)
+    ours, theirs = new_cache(cfg), new_cache(cfg)
+    for part in (ids[:1], ids[1:7], ids[7:]):  # a first token alone takes the chunked rule
+        assert same_bits(model.forward(part, ours), naive.forward(part, weights, cfg, theirs, strict=True))
+    assert calls == ["linear_layer"] * 3
+    fork = ours.copy()
+    before = fork.layers[0].state.copy(), fork.layers[0].conv.copy()
+    model.forward(ids[:1], ours)  # writes in place, into its own arrays only
+    assert same_bits(fork.layers[0].state, before[0]) and same_bits(fork.layers[0].conv, before[1])
 
 
 def test_hooks_see_the_same_values(model):

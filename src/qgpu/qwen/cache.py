@@ -43,14 +43,19 @@ class FullCache:
     def append(self, keys: F32, values: F32) -> None:
         """Add n positions. keys, values: (n, G, E) float32; in a bf16 cache they must already be bf16 numbers."""
         end = self.length + keys.shape[0]
-        if end > self.keys.shape[0]:
-            capacity = max(end, 2 * self.keys.shape[0], 64)
-            self.keys, self.values = _grow(self.keys, capacity), _grow(self.values, capacity)
+        self.reserve(keys.shape[0])
         if self.keys.dtype == np.uint16:
             keys, values = encode(keys), encode(values)
         self.keys[self.length : end] = keys
         self.values[self.length : end] = values
         self.length = end
+
+    def reserve(self, n: int) -> None:
+        """Make room for n more positions."""
+        end = self.length + n
+        if end > self.keys.shape[0]:
+            capacity = max(end, 2 * self.keys.shape[0], 64)
+            self.keys, self.values = _grow(self.keys, capacity), _grow(self.values, capacity)
 
     def read(self) -> tuple[F32, F32]:
         """All keys and values so far as float32: two arrays (length, G, E)."""

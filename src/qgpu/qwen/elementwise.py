@@ -13,10 +13,8 @@ from numba.extending import overload
 
 from qgpu.bf16_numba import decode1, round1
 from qgpu.qwen.elementary_numba import exp1, rsqrt1, sigmoid1, silu1, softplus1
-from qgpu.qwen.lanes import make_dots
 
 ZERO = np.float32(0.0)
-_dot_bf16, _dot_f32 = make_dots(1, 1, True), make_dots(1, 1, False)
 SMALL = 32768  # fewer elements than this are not worth waking other threads for
 
 
@@ -39,7 +37,7 @@ def _widen1(x):
 
 
 @nb.njit
-def _fold_row(lane):
+def fold_row(lane):
     """The sum of sixteen lanes, by halves."""
     width = 8
     while width > 0:
@@ -59,7 +57,7 @@ def sum_of_squares(row):
             lanes[lane] += row[k + lane] * row[k + lane]
     for k in range(whole, row.size):
         lanes[k - whole] += row[k] * row[k]
-    return _fold_row(lanes)
+    return fold_row(lanes)
 
 
 @nb.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
@@ -141,7 +139,7 @@ def _delta_head(q, k, v, beta, decay, root, state, bf16, out):
             kept = row[j] * factor
             row[j] = kept
             lane[j] += key * kept
-    _fold(lanes)
+    fold(lanes)
     delta = np.empty(value_size, np.float32)
     for j in range(value_size):
         delta[j] = (v[j] - lanes[0, j]) * beta
@@ -152,13 +150,13 @@ def _delta_head(q, k, v, beta, decay, root, state, bf16, out):
             new = row[j] + key * delta[j]
             row[j] = new
             lane[j] += query * new
-    _fold(lanes)
+    fold(lanes)
     for j in range(value_size):
         out[j] = rounded(lanes[0, j], bf16)
 
 
 @nb.njit
-def _fold(lanes):
+def fold(lanes):
     """Rows 0..15 to row 0 by halves. lanes: (16, d)."""
     width = 8
     while width > 0:
@@ -197,7 +195,7 @@ def _solve_head(system, x):
             factor, lane, row = system[i, p], lanes[p % 16], x[p]
             for j in range(size):
                 lane[j] += factor * row[j]
-        _fold(lanes)
+        fold(lanes)
         for j in range(size):
             x[i, j] -= lanes[0, j]
 
@@ -257,64 +255,3 @@ def gate_output(mixed, gate, bf16, out):
     """mixed, gate, out: (size,) float32: mixed * sigmoid(gate)."""
     for i in range(mixed.size):
         out[i] = rounded(mixed[i] * rounded(sigmoid1(gate[i]), bf16), bf16)
-
-
-@nb.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
-def attend(q, keys, values, scale, bf16, out):
-    """Causal attention for n new queries over T positions.
-
-    q, out: (n, H, E) float32, keys, values: (T, G, E) float32 or bf16 bits. Each of the n sees itself and all before.
-    """
-    n, heads, size = q.shape
-    length, groups, _ = keys.shape
-    for task in nb.prange(n * heads):
-        t, h = task // heads, task % heads
-        g = h // (heads // groups)
-        seen = length - n + t + 1
-        _attend_head(q[t, h], keys[:seen, g], values[:seen, g], scale, bf16, out[t, h])
-
-
-@nb.njit
-def _plain_dot(q, key, lane):
-    """Sum of q * key in the strict order, for any length. lane: (16,), scratch."""
-    for i in range(16):
-        lane[i] = ZERO
-    for k in range(q.size):
-        lane[k % 16] += q[k] * widen1(key[k])
-    return _fold_row(lane)
-
-
-@nb.njit(error_model="numpy")
-def _attend_head(q, keys, values, scale, bf16, out):
-    """One query of one head. q, out: (E,), keys, values: (T, E)."""
-    length, size = keys.shape
-    scores, lane = np.empty(length, np.float32), np.empty(16, np.float32)
-    if size % 16 == 0:
-        width = keys.itemsize
-        for p in range(length):
-            at = keys.ctypes.data + p * keys.strides[0]
-            if width == 2:
-                _dot_bf16(at, 0, q.ctypes.data, 0, size // 16, scores.ctypes.data + 4 * p, 0, 0)
-            else:
-                _dot_f32(at, 0, q.ctypes.data, 0, size // 16, scores.ctypes.data + 4 * p, 0, 0)
-    else:
-        for p in range(length):
-            scores[p] = _plain_dot(q, keys[p], lane)
-    top = -np.float32(np.inf)
-    for p in range(length):
-        scores[p] = rounded(rounded(scores[p], bf16) * scale, bf16)
-        top = max(top, scores[p])
-    for i in range(16):
-        lane[i] = ZERO
-    for p in range(length):
-        scores[p] = exp1(scores[p] - top)
-        lane[p % 16] += scores[p]
-    total = _fold_row(lane)
-    lanes = np.zeros((16, size), np.float32)
-    for p in range(length):
-        share, row = rounded(scores[p] / total, bf16), lanes[p % 16]
-        for j in range(size):
-            row[j] += share * widen1(values[p, j])
-    _fold(lanes)
-    for j in range(size):
-        out[j] = rounded(lanes[0, j], bf16)

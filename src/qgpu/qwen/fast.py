@@ -17,15 +17,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from qgpu.qwen import amx, chunk, elementwise, kernels, naive
+from qgpu.qwen import amx, chunk, decode, elementwise, kernels, naive
 from qgpu.qwen.arithmetic import LANES, Arithmetic
+from qgpu.qwen.attend import attend
 from qgpu.qwen.attention import rotary_table, rotate
 from qgpu.qwen.cache import Cache, FullCache, LinearCache, new_cache
 from qgpu.qwen.config import Config
 from qgpu.qwen.delta import CHUNK
-from qgpu.qwen.elementary import exp
 from qgpu.qwen.hooks import Hook
-from qgpu.qwen.weights import FullLayer, LinearLayer, Weights
+from qgpu.qwen.matrices import ByInput, FullSmall, LinearSmall, Matrices, by_input, norm_factor, small_of
+from qgpu.qwen.weights import Weights
 
 F32 = NDArray[np.float32]
 PREFILL = 512  # tokens at a time; a multiple of the delta rule's 64, so that its chunks fall in the same places
@@ -74,31 +75,35 @@ class FastArithmetic(Arithmetic):
 
     def linear(self, x: F32, weight: NDArray, bias: NDArray | None = None) -> F32:
         """As Arithmetic.linear."""
-        return self.linears(x, [weight], [bias])[0]
+        return self.linears(x, Matrices([weight], [bias]))[0]
 
-    def linears(self, x: F32, weights: list[NDArray], biases: list[NDArray | None] | None = None) -> list[F32]:
-        """Several matrices times the same x: waking the threads once costs less."""
-        outs = [np.empty((x.shape[0], weight.shape[0]), np.float32) for weight in weights]
-        plain, tiles = [], None
-        for weight, out in zip(weights, outs, strict=True):
-            if weight.dtype != np.uint16:
-                a, b = _padded(x), _padded(weight)
-                kernels.contract_f32(a.ctypes.data, b.ctypes.data, a.shape[1], out[None])
-            elif self.tiles and x.shape[0] >= AMX_TOKENS and amx.fits(weight):
+    def linears(self, x: F32, matrices: Matrices) -> list[F32]:
+        """Several matrices times the same x, (n, K) -> (n, m_i) each: waking the threads once costs less."""
+        n, widths = x.shape[0], matrices.widths
+        out = np.empty(n * sum(widths), np.float32)
+        outs, start = [], 0
+        for width in widths:
+            outs.append(out[start : start + n * width].reshape(n, width))
+            start += n * width
+        tiled = self.tiles and n >= AMX_TOKENS
+        if matrices.plain and not tiled:
+            kernels.linear_bf16(*matrices.parts, _padded(x), self.bf16, out)
+            return outs
+        tiles = None
+        for weight, bias, part in zip(matrices.weights, matrices.biases, outs, strict=True):
+            if tiled and weight.dtype == np.uint16 and amx.fits(weight):
                 tiles = amx.pack(x) if tiles is None else tiles
-                amx.linear(tiles, weight, out)
+                amx.linear(tiles, weight, part)
+            elif weight.dtype == np.uint16:
+                one = Matrices([_padded(weight)])
+                kernels.linear_bf16(*one.parts, _padded(x), False, part.reshape(-1))
             else:
-                plain.append((_padded(weight), out))
-        if plain:
-            weight_at = np.array([weight.ctypes.data for weight, _ in plain])
-            rows = np.array([weight.shape[0] for weight, _ in plain])
-            out_at = np.array([out.ctypes.data for _, out in plain])
-            kernels.linear_bf16(weight_at, rows, out_at, _padded(x))
-        for out, bias in zip(outs, biases or [None] * len(outs), strict=True):
+                a, b = _padded(x), _padded(weight)
+                kernels.contract_f32(a.ctypes.data, b.ctypes.data, a.shape[1], part[None])
             if bias is not None:
-                out += self.widen(bias)
+                part += self.widen(bias)
             if self.bf16:
-                elementwise.round_in_place(out.reshape(-1))
+                elementwise.round_in_place(part.reshape(-1))
         return outs
 
 
@@ -112,7 +117,7 @@ def _padded(x: NDArray) -> NDArray:
 
 @dataclass
 class FastModel:
-    """A model's weights with what the kernels want prepared once: small vectors in float32.
+    """A model's weights with what the kernels want prepared once: small vectors in float32, matrices by their inputs.
 
     strict: no AMX, so that every bit is the strict naive forward's.
     """
@@ -121,28 +126,16 @@ class FastModel:
     weights: Weights
     strict: bool = False
     ar: FastArithmetic = field(init=False)
-    small: list[dict[str, F32]] = field(init=False)
+    small: list[LinearSmall | FullSmall] = field(init=False)
+    matrices: list[ByInput] = field(init=False)
 
     def __post_init__(self) -> None:
         bf16 = self.cfg.dtype == "bfloat16"
         self.ar = FastArithmetic(bf16, tiles=bf16 and not self.strict and amx.available(), flush=not self.strict)
-        self.small = [self._prepare(layer) for layer in self.weights.layers]
-        self.norm = self._scale(self.weights.norm)
+        self.small = [small_of(layer, self.ar) for layer in self.weights.layers]
+        self.matrices = [by_input(layer) for layer in self.weights.layers]
+        self.norm = norm_factor(self.weights.norm, self.ar)
         self.eps = np.float32(self.cfg.rms_norm_eps)
-
-    def _scale(self, weight: NDArray) -> F32:
-        return np.float32(1.0) + self.ar.widen(np.asarray(weight))
-
-    def _prepare(self, layer: LinearLayer | FullLayer) -> dict[str, F32]:
-        small = {"input": self._scale(layer.input_norm), "post": self._scale(layer.post_norm)}
-        if isinstance(layer, LinearLayer):
-            small["taps"] = np.ascontiguousarray(self.ar.widen(np.asarray(layer.conv)).T)  # (K, C)
-            small["rate"] = exp(self.ar.widen(np.asarray(layer.a_log)))  # (Hv,)
-            small["dt_bias"] = np.array(self.ar.widen(np.asarray(layer.dt_bias)))  # (Hv,)
-            small["gated"] = np.array(self.ar.widen(np.asarray(layer.gated_norm)))  # (Dv,)
-        else:
-            small["q"], small["k"] = self._scale(layer.q_norm), self._scale(layer.k_norm)  # (E,)
-        return small
 
     @np.errstate(all="ignore")
     def forward(
@@ -165,20 +158,45 @@ class FastModel:
     def _layers(self, ids: NDArray, cache: Cache) -> F32:
         """The residual stream after the last layer. ids: (n,) -> (n, D)."""
         h = self.ar.round(naive.embed(ids, self.weights))
-        for w, small, state in zip(self.weights.layers, self.small, cache.layers, strict=True):
-            x = self._rms(h, small["input"])  # (n, D)
-            if isinstance(w, LinearLayer):
-                mixed = self._delta_net(x, w, small, state)
+        turn = rotary_table(self.cfg, cache.position, len(ids), self.ar)  # (n, R) twice
+        for small, matrices, state in zip(self.small, self.matrices, cache.layers, strict=True):
+            if len(ids) == 1 and self._decode(h, small, matrices, state, turn):
+                continue
+            x = self._rms(h, small.input)  # (n, D)
+            if isinstance(state, LinearCache):
+                mixed = self._delta_net(x, small, matrices, state)
             else:
-                mixed = self._attention(x, w, small, state, cache.position)
+                mixed = self._attention(x, small, matrices, state, turn)
             h = self._add(h, mixed)  # (n, D)
-            x = self._rms(h, small["post"])  # (n, D)
-            gate, up = self.ar.linears(x, [w.gate, w.up])  # (n, I)
+            x = self._rms(h, small.post)  # (n, D)
+            gate, up = self.ar.linears(x, matrices.mlp_in)  # (n, I)
             inner = np.empty_like(gate)  # (n, I)
             elementwise.swiglu(gate, up, self.ar.bf16, inner)
-            h = self._add(h, self.ar.linear(inner, w.down))  # (n, D)
+            h = self._add(h, self.ar.linears(inner, matrices.mlp_out)[0])  # (n, D)
         cache.position += len(ids)
         return h
+
+    def _decode(
+        self,
+        h: F32,
+        small: LinearSmall | FullSmall,
+        matrices: ByInput,
+        cache: LinearCache | FullCache,
+        turn: tuple[F32, F32],
+    ) -> bool:
+        """One token through a layer in one call, h in place: (1, D). False, and nothing done, where that cannot be."""
+        if not all(group.plain for group in matrices):
+            return False
+        parts = tuple(group.parts for group in matrices)
+        if isinstance(cache, FullCache):
+            cache.reserve(1)
+            decode.full_layer(h, self.eps, small, parts, turn[0][0], turn[1][0], cache.keys, cache.values, cache.length)
+            cache.length += 1
+        elif cache.started:
+            decode.linear_layer(h, self.eps, small, parts, cache.conv, cache.state)
+        else:
+            return False
+        return True
 
     def _rms(self, x: F32, scale: F32) -> F32:
         out = np.empty_like(x)
@@ -190,14 +208,14 @@ class FastModel:
         elementwise.add(h.reshape(-1), x.reshape(-1), self.ar.bf16, out.reshape(-1))
         return out
 
-    def _delta_net(self, x: F32, w: LinearLayer, small: dict[str, F32], cache: LinearCache) -> F32:
+    def _delta_net(self, x: F32, small: LinearSmall, matrices: ByInput, cache: LinearCache) -> F32:
         """As naive: delta.gated_delta_net. x: (n, D) -> (n, D)."""
         cfg, ar, n = self.cfg, self.ar, x.shape[0]
         key_dim, key_shape = cfg.key_dim, (n, cfg.linear_num_key_heads, cfg.linear_key_head_dim)
         value_shape = (n, cfg.linear_num_value_heads, cfg.linear_value_head_dim)
-        qkv, z, b, a = ar.linears(x, [w.qkv, w.z, w.b, w.a])  # (n, C), (n, Hv Dv), (n, Hv) twice
+        qkv, z, b, a = ar.linears(x, matrices.mixer_in)  # (n, C), (n, Hv Dv), (n, Hv) twice
         mixed = np.empty_like(qkv)  # (n, C)
-        elementwise.conv_silu(qkv, cache.conv, small["taps"], ar.bf16, mixed)
+        elementwise.conv_silu(qkv, cache.conv, small.taps, ar.bf16, mixed)
         past = cache.conv.shape[0]
         if past:
             cache.conv = np.concatenate([cache.conv, qkv[-past:]])[-past:].copy()
@@ -205,7 +223,7 @@ class FastModel:
         q, k, v = (np.ascontiguousarray(part) for part in parts)
         q, k, v = q.reshape(key_shape), k.reshape(key_shape), v.reshape(value_shape)
         beta, decay = np.empty_like(b), np.empty_like(b)  # (n, Hv)
-        elementwise.gates(b, a, small["rate"], small["dt_bias"], ar.bf16, beta, decay)
+        elementwise.gates(b, a, small.rate, small.dt_bias, ar.bf16, beta, decay)
         o = np.empty(value_shape, np.float32)  # (n, Hv, Dv)
         root = cfg.linear_key_head_dim**0.5
         if cache.started and n == 1:
@@ -216,24 +234,25 @@ class FastModel:
         cache.started = True
         rows = o.reshape(-1, cfg.linear_value_head_dim)  # (n Hv, Dv)
         y = np.empty_like(rows)
-        elementwise.gated_norm(rows, z.reshape(rows.shape), small["gated"], self.eps, ar.bf16, y)
-        return ar.linear(y.reshape(n, -1), w.out)
+        elementwise.gated_norm(rows, z.reshape(rows.shape), small.gated, self.eps, ar.bf16, y)
+        return ar.linears(y.reshape(n, -1), matrices.mixer_out)[0]
 
-    def _attention(self, x: F32, w: FullLayer, small: dict[str, F32], cache: FullCache, start: int) -> F32:
-        """As naive: attention.gated_attention. x: (n, D) -> (n, D)."""
+    def _attention(
+        self, x: F32, small: FullSmall, matrices: ByInput, cache: FullCache, turn: tuple[F32, F32]
+    ) -> F32:
+        """As naive: attention.gated_attention. x: (n, D), turn: cos and sin, (n, R) each -> (n, D)."""
         cfg, ar, n = self.cfg, self.ar, x.shape[0]
         heads, groups, size = cfg.num_attention_heads, cfg.num_key_value_heads, cfg.head_dim
-        both, k, v = ar.linears(x, [w.q, w.k, w.v], [w.q_bias, w.k_bias, w.v_bias])
+        both, k, v = ar.linears(x, matrices.mixer_in)  # (n, H 2E), (n, G E) twice
         both, v = both.reshape(n, heads, 2, size), v.reshape(n, groups, size)
         gate = np.ascontiguousarray(both[:, :, 1]).reshape(n, -1)  # (n, H E)
-        q = self._rms(np.ascontiguousarray(both[:, :, 0]).reshape(-1, size), small["q"])  # (n H, E)
-        k = self._rms(k.reshape(-1, size), small["k"])  # (n G, E)
-        cos, sin = rotary_table(cfg, start, n, ar)
+        q = self._rms(np.ascontiguousarray(both[:, :, 0]).reshape(-1, size), small.q)  # (n H, E)
+        k = self._rms(k.reshape(-1, size), small.k)  # (n G, E)
+        cos, sin = turn
         q = np.ascontiguousarray(rotate(q.reshape(n, heads, size), cos, sin, ar))  # (n, H, E)
         cache.append(rotate(k.reshape(n, groups, size), cos, sin, ar), v)
         mixed = np.empty_like(q)
-        keys, values = cache.keys[: cache.length], cache.values[: cache.length]  # (T, G, E)
-        elementwise.attend(q, keys, values, np.float32(size**-0.5), ar.bf16, mixed)
+        attend(q, cache.keys, cache.values, cache.length, np.float32(size**-0.5), ar.bf16, mixed)
         out = np.empty_like(gate)  # (n, H E)
         elementwise.gate_output(mixed.reshape(-1), gate.reshape(-1), ar.bf16, out.reshape(-1))
-        return ar.linear(out, w.o, w.o_bias)
+        return ar.linears(out, matrices.mixer_out)[0]

@@ -9,26 +9,33 @@ import numba as nb
 import numpy as np
 
 import qgpu.qwen.threads  # noqa: F401  (before anything runs in parallel)
+from qgpu.bf16_numba import round1
 from qgpu.qwen.lanes import make_dots
 
-_bf16_8x1, _bf16_1x1 = make_dots(8, 1, True), make_dots(1, 1, True)
+_bf16_8x1, _bf16_1x1 = make_dots(8, 1, True, fetch=True), make_dots(1, 1, True)
 _bf16_4x4, _bf16_1x4 = make_dots(4, 4, True), make_dots(1, 4, True)
 _f32_4x4, _f32_4x1, _f32_1x4, _f32_1x1 = (make_dots(r, c, False) for r, c in ((4, 4), (4, 1), (1, 4), (1, 1)))
 ROWS = 64  # output rows a task
 
 
 @nb.njit(parallel=True, cache=True, nogil=True)
-def linear_bf16(weights, rows, outs, x):
+def linear_bf16(weights, rows, x, rounds, out):
     """Several matrices times the same tokens. x: (n, K) float32, C-contiguous, K a multiple of 16.
 
-    weights: addresses of matrices (m_i, K) of uint16, rows: their m_i, outs: addresses of (n, m_i) float32; all int64.
+    weights: addresses of matrices (m_i, K) of uint16, rows: their m_i, both int64. out: (sum of n m_i,) float32, the
+    (n, m_i) products one after another, rounded to bf16 if ``rounds``.
     (Addresses, since a read-only mapped array would be another type to Numba and be compiled for all over again.)
     """
-    ends = np.cumsum((rows + (ROWS - 1)) // ROWS)
+    ends, starts = np.cumsum((rows + (ROWS - 1)) // ROWS), np.cumsum(rows) - rows
     for task in nb.prange(ends[-1]):
         i = np.searchsorted(ends, task, side="right")
         first = (task - (ends[i - 1] if i > 0 else 0)) * ROWS
-        _some_rows(weights[i], rows[i], outs[i], x, first, min(rows[i], first + ROWS))
+        start, last = x.shape[0] * starts[i], min(rows[i], first + ROWS)
+        _some_rows(weights[i], rows[i], out.ctypes.data + start * 4, x, first, last)
+        if rounds:
+            for t in range(x.shape[0]):
+                for r in range(start + t * rows[i] + first, start + t * rows[i] + last):
+                    out[r] = round1(out[r])
 
 
 @nb.njit
