@@ -32,11 +32,11 @@ def register(commands: argparse._SubParsersAction) -> None:
 
 def kl(options: argparse.Namespace) -> int:
     """Compare and print. Exit status 1 where a logit over the base's vocabulary differs in any bit."""
-    from .merge.base import find_base
     from .merge.kl import compare
     from .merge.model import load as load_merged
     from .qwen import load
-    folder = find_base(options.base)
+    from .qwen.hub import find
+    folder = find(options.base)
     merged = load_merged(options.merged)
     base = load(folder)
     if base.cfg.vocab_size != merged.first:

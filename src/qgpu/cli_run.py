@@ -79,12 +79,12 @@ def run(options: argparse.Namespace) -> int:
         machine = checkpoint_machine(options.model)
     source = open_source(options.file)
     if options.emit == "ptx":
-        _no_json(options)
+        _prints_only(options)
         sys.stdout.write(to_ptx(source, options.frontend))
         return 0
     spec = launch_of(options, source)
     if options.emit == "blocks":
-        _no_json(options)
+        _prints_only(options)
         ready = prepare(source, spec.kernel, spec.grid, spec.block, spec.args, machine, options.frontend, spec.shared_bytes)
         for number, block in enumerate(ready.program.blocks):
             print(print_block(ready.machine, number, block))
@@ -120,6 +120,15 @@ def run(options: argparse.Namespace) -> int:
     if failed is not None:
         raise failed
     return 0
+
+
+def _prints_only(options: argparse.Namespace) -> None:
+    """`--emit ptx` and `--emit blocks` run nothing. Raises UsageError for options that are about a run."""
+    _no_json(options)
+    about_runs = {"--check": options.check, "--race-check": options.race_check, "--trace": options.trace, "--watch": options.watch}
+    if given := [name for name, value in about_runs.items() if value]:
+        raise UsageError(f"--emit {options.emit} runs nothing, so {' and '.join(given)} cannot be done",
+                         fix="use --emit tokens, or leave --emit out")
 
 
 def _no_json(options: argparse.Namespace) -> None:

@@ -131,7 +131,7 @@ def test_every_option_reaches_the_model(qgpu_command, noise):
 
 
 @pytest.mark.parametrize("words, status, says", [
-    (["nowhere", "hi"], 1, ["nowhere", "no such folder", "config.json"]),
+    (["nowhere", "hi"], 2, ["nowhere", "no such folder", "config.json"]),
     (["MODEL", ""], 2, ["PROMPT", "no text"]),
     (["MODEL", "a\udcff"], 2, ["PROMPT", "UTF-8", "character 2"]),
     (["MODEL", "hi", "--system", "\udcff"], 2, ["--system", "UTF-8"]),
@@ -146,8 +146,8 @@ def test_every_option_reaches_the_model(qgpu_command, noise):
     (["MODEL", "hi", "--seed", "1.5"], 2, ["--seed", "1.5"]),
     (["MODEL", "hi", "--max-new-tokens", "0"], 2, ["--max-new-tokens", "at least 1"]),
     (["MODEL"], 2, ["PROMPT"]),
-    (["x" * 5000, "hi"], 1, ["no such folder"]),
-    (["a\0b", "hi"], 1, ["no such folder"]),
+    (["x" * 5000, "hi"], 2, ["no such folder"]),
+    (["a\0b", "hi"], 2, ["no such folder"]),
     (["owner/a--b", "hi"], 1, ["owner/a--b", "neither a folder nor a name"]),
 ])
 def test_what_is_refused(qgpu_command, reciting, tmp_path, monkeypatch, words, status, says):

@@ -9,7 +9,7 @@ import manifest
 import pytest
 
 from qgpu.cuda import cache, compile_cuda, driver, frontends, sandbox
-from qgpu.errors import FrontEndError
+from qgpu.errors import FrontEndError, UsageError
 from qgpu.ptx import FAMILIES, check_supported, family_of, find_unsupported, parse_ptx
 
 KERNELS = [kernel.path for kernel in manifest.KERNELS if kernel.machine == "article"]  # tests/kernels compiles all of them
@@ -190,7 +190,7 @@ def test_no_compiler(monkeypatch):
         compile_cuda(ADD)
     with pytest.raises(FrontEndError, match="nvcc is not installed"):
         compile_cuda(ADD, frontend="nvcc")
-    with pytest.raises(FrontEndError, match="no front-end is called 'gcc'"):
+    with pytest.raises(UsageError, match="no front-end is called 'gcc'"):
         compile_cuda(ADD, frontend="gcc")
 
 

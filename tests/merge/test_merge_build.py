@@ -172,7 +172,7 @@ def test_a_machine_of_another_shape_is_refused(tmp_path):
     base = make_base(tmp_path / "base")
     with pytest.raises(UsageError, match="linear_num_key_heads is 8, not 16.*linear_num_value_heads is 8, not 16"):
         merge(base, tmp_path / "out", ARTICLE)
-    with pytest.raises(UsageError, match="there is no folder"):
+    with pytest.raises(UsageError, match="there is no such folder"):
         merge(tmp_path / "nowhere" / "model" / "x", tmp_path / "out", TINY)
 
 

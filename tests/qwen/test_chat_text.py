@@ -141,10 +141,10 @@ def test_hub_names(tmp_path, monkeypatch):
     import huggingface_hub
 
     assert hub.find(tmp_path) == tmp_path
-    with pytest.raises(CheckpointError, match="no such folder"):
+    with pytest.raises(UsageError, match="no such folder"):
         hub.find(tmp_path / "nowhere")
     for name in ("x" * 5000, "a\0b"):
-        with pytest.raises(CheckpointError, match="no such folder"):
+        with pytest.raises(UsageError, match="no such folder"):
             hub.find(name)
     with pytest.raises(CheckpointError, match="nor a name that the hub allows"):
         hub.find("owner/a--b")

@@ -8,7 +8,7 @@ from qwen_shapes import CONFIGS
 
 import qgpu.qwen
 from qgpu.bf16 import decode
-from qgpu.errors import CheckpointError
+from qgpu.errors import CheckpointError, UsageError
 from qgpu.qwen.config import FULL, LINEAR, from_dict
 from qgpu.qwen.load import load_weights
 from qgpu.qwen.synthetic import config_dict, random_weights, save, tensors_of, write_safetensors
@@ -95,7 +95,8 @@ def fails(folder, *words):
 
 
 def test_missing_things(tmp_path):
-    fails(tmp_path / "nowhere", "no such folder")
+    with pytest.raises(UsageError, match="no such folder"):
+        qgpu.qwen.load(tmp_path / "nowhere")
     fails(tmp_path, "config.json", "missing")
     (tmp_path / "config.json").write_text(json.dumps(config_dict(CFG)))
     fails(tmp_path, "model.safetensors")

@@ -14,7 +14,7 @@ from qgpu.cuda import frontends
 from qgpu.cuda.frontends import FrontEnd
 from qgpu.cuda.sandbox import MAX_OUTPUT_BYTES, TimedOut, run_limited
 from qgpu.cuda.source import check_source
-from qgpu.errors import FrontEndError
+from qgpu.errors import FrontEndError, UsageError
 
 _DEFINE = re.compile(r"[A-Za-z_]\w*(=[^\n\r\0]*)?")
 _MESSAGE_LINES = 24
@@ -41,7 +41,7 @@ def compile_cuda(source: str, *, filename: str = "kernel.cu", frontend: str | No
     timeout:  seconds the compiler may take; it is ended with all its children after that.
     cache:    reuse PTX for the same source, options and compiler version (see `qgpu.cuda.cache`).
 
-    Raises FrontEndError: no compiler, the compiler's own message with file:line, out of time, or output too large.
+    Raises UsageError for a front-end that is unknown; FrontEndError: no compiler, the compiler's own message with file:line, out of time, or output too large.
     """
     label = _label(filename)
     defines = tuple(defines)
@@ -67,7 +67,7 @@ def _choose(name: str | None) -> FrontEnd:
                 return found
         raise FrontEndError("no CUDA compiler found", why="looked for " + ", ".join(frontends.ORDER), fix=_INSTALL)
     if name not in frontends.ORDER:
-        raise FrontEndError(f"no front-end is called {name!r}", fix="one of " + ", ".join(frontends.ORDER))
+        raise UsageError(f"no front-end is called {name!r}", fix="one of " + ", ".join(frontends.ORDER))
     if (found := frontends.find(name)) is None:
         there = ", ".join(f.name for f in frontends.available())
         raise FrontEndError(f"front-end {name} is not installed", fix=f"use one of those that are: {there}" if there else _INSTALL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from ..bf16 import decode
 from ..errors import CheckpointError, UsageError
 from ..machine.description import Machine
 from ..qwen.config import Config, from_dict, read_json
+from ..qwen.hub import find
 from ..qwen.load import HEADS, PREFIXES, read_weights
 from ..qwen.tensors import Tensors, open_folder
 from ..qwen.weights import Weights
@@ -67,25 +67,9 @@ class Base:
         return f"vocabulary row {row}"
 
 
-def find_base(name: str | Path) -> Path:
-    """A folder, or a model on the Hugging Face hub ("owner/name"), downloaded on first use. Raises UsageError."""
-    folder = Path(name)
-    if folder.is_dir():
-        return folder
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", str(name)):
-        raise UsageError(f"there is no folder {name}", fix="give a checkpoint folder, or a name on the hub such as Qwen/Qwen3.5-2B")
-    from huggingface_hub import snapshot_download
-    try:
-        return Path(snapshot_download(str(name), allow_patterns=["*.json", "*.safetensors", "*.txt", "*.jinja", "LICENSE*", "NOTICE*"]))
-    except Exception as error:  # the hub's client raises many kinds; all mean that there is no such model here
-        why = str(error).strip().split("\n")[0][:200]
-        raise UsageError(f"{name} is neither a folder nor a model that can be downloaded", why=why,
-                         fix="download the checkpoint and give its folder") from None
-
-
 def open_base(name: str | Path, machine: Machine) -> Base:
     """Open a checkpoint and check that the machine's layers fit it. Raises UsageError or CheckpointError."""
-    folder = find_base(name)
+    folder = find(name)
     config = read_json(folder / "config.json")
     where = str(folder / "config.json")
     if "qgpu_machine" in config:

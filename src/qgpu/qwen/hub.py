@@ -9,19 +9,22 @@ import os
 import re
 from pathlib import Path
 
-from qgpu.errors import CheckpointError
+from qgpu.errors import CheckpointError, UsageError
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-WANTED = ["*.json", "*.safetensors", "*.jinja", "merges.txt"]
+WANTED = ["*.json", "*.safetensors", "*.jinja", "*.txt", "LICENSE*", "NOTICE*"]
 IGNORED = ["*/*"]  # other formats in folders of their own
 
 
 def find(name: str | Path, revision: str | None = None) -> Path:
-    """The folder of a checkpoint. name: a folder, or ``owner/name`` on the hub. Raises CheckpointError."""
+    """The folder of a checkpoint. name: a folder, or ``owner/name`` on the hub, downloaded on first use.
+
+    Raises UsageError where name is neither, CheckpointError where the hub does not have it or cannot be reached.
+    """
     if os.path.isdir(name):  # False, not an error, for a name that no file can have
         return Path(name)
     if not NAME.fullmatch(str(name)):
-        raise CheckpointError(
+        raise UsageError(
             "there is no such folder",
             where=str(name),
             fix="give a folder with config.json in it, or a name on the Hugging Face hub such as Qwen/Qwen3.5-2B",

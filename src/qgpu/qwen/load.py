@@ -28,7 +28,8 @@ def load(folder: str | Path, *, strict: bool = False) -> Model:
     """A model from a checkpoint folder, or by its name on the Hugging Face hub (downloaded on first use).
 
     strict: take every sum in the documented order (:mod:`qgpu.qwen.arithmetic`). Stop and suppressed tokens come from
-    generation_config.json where there is one, stop tokens otherwise from config.json. Raises CheckpointError.
+    generation_config.json where there is one, stop tokens otherwise from config.json.
+    Raises UsageError where there is no such folder, CheckpointError for a checkpoint that cannot be used or downloaded.
     """
     folder = find(folder)
     cfg, weights = load_weights(folder)
