@@ -190,10 +190,13 @@ class FastModel:
         parts = tuple(group.parts for group in matrices)
         if isinstance(cache, FullCache):
             cache.reserve(1)
-            decode.full_layer(h, self.eps, small, parts, turn[0][0], turn[1][0], cache.keys, cache.values, cache.length)
+            cos, sin = turn[0][0], turn[1][0]  # (R,) each
+            decode.full_layer(
+                h, self.eps, self.ar.bf16, small, parts, cos, sin, cache.keys, cache.values, cache.length
+            )
             cache.length += 1
         elif cache.started:
-            decode.linear_layer(h, self.eps, small, parts, cache.conv, cache.state)
+            decode.linear_layer(h, self.eps, self.ar.bf16, small, parts, cache.conv, cache.state)
         else:
             return False
         return True
