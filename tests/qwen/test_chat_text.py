@@ -154,10 +154,13 @@ def test_hub_names(tmp_path, monkeypatch):
         asked.append((name, options))
         if name.endswith("offline"):
             raise huggingface_hub.errors.LocalEntryNotFoundError("no connection")
+        if name.endswith("broken"):
+            raise RuntimeError("the connection broke off")  # as the HTTP library's errors: no kind of the hub's
         return str(tmp_path)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     assert hub.find("owner/model") == tmp_path
     assert "*.safetensors" in asked[0][1]["allow_patterns"]
-    with pytest.raises(CheckpointError, match="could not be downloaded"):
-        hub.find("owner/offline")
+    for name in ("owner/offline", "owner/broken"):
+        with pytest.raises(CheckpointError, match="could not be downloaded"):
+            hub.find(name)

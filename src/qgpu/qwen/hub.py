@@ -36,9 +36,7 @@ def _download(name: str, revision: str | None) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
         GatedRepoError,
-        HfHubHTTPError,
         HFValidationError,
-        LocalEntryNotFoundError,
         RepositoryNotFoundError,
         RevisionNotFoundError,
     )
@@ -56,7 +54,7 @@ def _download(name: str, revision: str | None) -> Path:
         raise failed("the hub has no such model", error, "check the name, or log in if it is private") from None
     except RevisionNotFoundError as error:
         raise failed(f"the model has no revision {revision}", error, "leave the revision out") from None
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+    except Exception as error:  # of many kinds, those of the HTTP library below the hub's client among them
         raise failed(
             "the model is not on this machine and could not be downloaded",
             error,
