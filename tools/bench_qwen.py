@@ -117,17 +117,15 @@ def bandwidth(size: int = 1 << 30) -> dict:
     """
     import numba as nb
     import numpy as np
-    from llvmlite import ir
-    from numba.core import cgutils, types
+    from numba.core import types
     from numba.extending import intrinsic
+
+    from qgpu.qwen.lanes import prefetch
 
     @intrinsic
     def fetch(typingctx, address):
         def codegen(context, builder, signature, args):
-            pointer, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [pointer, i32, i32, i32])
-            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-            builder.call(function, [builder.inttoptr(args[0], pointer), i32(0), i32(3), i32(1)])
+            prefetch(builder, args[0])
             return context.get_dummy_value()
 
         return types.void(types.intp), codegen

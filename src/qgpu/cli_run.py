@@ -73,24 +73,22 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--full is about a merged model, and none is given", fix="add --model DIR, or leave --full out")
     if options.trace and not Path(options.trace).absolute().parent.is_dir():
         raise UsageError("cannot write the trace: there is no such folder", where=options.trace)
+    if options.emit:
+        _check_emit(options)
     machine = chosen_machine(options)
     if options.model and options.machine is None:
         from .runtime.model_engine import checkpoint_machine  # slow to import, and only models need it
         machine = checkpoint_machine(options.model)
     source = open_source(options.file)
     if options.emit == "ptx":
-        _prints_only(options)
         sys.stdout.write(to_ptx(source, options.frontend))
         return 0
     spec = launch_of(options, source)
     if options.emit == "blocks":
-        _prints_only(options)
         ready = prepare(source, spec.kernel, spec.grid, spec.block, spec.args, machine, options.frontend, spec.shared_bytes)
         for number, block in enumerate(ready.program.blocks):
             print(print_block(ready.machine, number, block))
         return 0
-    if options.emit == "tokens":
-        _no_json(options)
     before = [a.copy() if isinstance(a, np.ndarray) else a for a in spec.args]
     progress = Progress()
     failed = None
@@ -122,18 +120,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _prints_only(options: argparse.Namespace) -> None:
-    """`--emit ptx` and `--emit blocks` run nothing. Raises UsageError for options that are about a run."""
-    _no_json(options)
+def _check_emit(options: argparse.Namespace) -> None:
+    """Raise UsageError for options that do not go with --emit; ptx and blocks run nothing."""
+    if options.json:
+        raise UsageError("--emit and --json do not go together", fix="leave one of them out")
+    if options.emit == "tokens":
+        return
     about_runs = {"--check": options.check, "--race-check": options.race_check, "--trace": options.trace, "--watch": options.watch}
     if given := [name for name, value in about_runs.items() if value]:
         raise UsageError(f"--emit {options.emit} runs nothing, so {' and '.join(given)} cannot be done",
                          fix="use --emit tokens, or leave --emit out")
-
-
-def _no_json(options: argparse.Namespace) -> None:
-    if options.json:
-        raise UsageError("--emit and --json do not go together", fix="leave one of them out")
 
 
 def launch_of(options: argparse.Namespace, source: Source) -> LaunchSpec:

@@ -41,7 +41,8 @@ def compile_cuda(source: str, *, filename: str = "kernel.cu", frontend: str | No
     timeout:  seconds the compiler may take; it is ended with all its children after that.
     cache:    reuse PTX for the same source, options and compiler version (see `qgpu.cuda.cache`).
 
-    Raises UsageError for a front-end that is unknown; FrontEndError: no compiler, the compiler's own message with file:line, out of time, or output too large.
+    Raises UsageError for a front-end that is unknown; FrontEndError: no compiler, the compiler's own message with
+    file:line, out of time, or output too large.
     """
     label = _label(filename)
     defines = tuple(defines)

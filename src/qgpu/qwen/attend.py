@@ -57,26 +57,24 @@ def _attend_head(q, keys, values, g, length, scale, bf16, out):
 @nb.njit
 def _scores(q, keys, g, scores):
     """Products of one query with the keys of head g, unrounded. q: (E,), keys: (capacity, G, E), scores: (T,)."""
-    p, blocks, step = 0, q.size // LANES, keys.strides[0]
-    q_at, out_at, at = q.ctypes.data, scores.ctypes.data, keys.ctypes.data + g * keys.strides[1]
     if q.size % LANES:
         lane = np.empty(LANES, np.float32)
         for p in range(scores.size):
             scores[p] = _plain_dot(q, keys[p, g], lane)
-    elif keys.itemsize == 2:
-        while p + 8 <= scores.size:
-            _bf16_8x1(at + p * step, step, q_at, 0, blocks, out_at + 4 * p, 4, 0)
-            p += 8
-        while p < scores.size:
-            _bf16_1x1(at + p * step, step, q_at, 0, blocks, out_at + 4 * p, 0, 0)
-            p += 1
-    else:
-        while p + 8 <= scores.size:
-            _f32_8x1(at + p * step, step, q_at, 0, blocks, out_at + 4 * p, 4, 0)
-            p += 8
-        while p < scores.size:
-            _f32_1x1(at + p * step, step, q_at, 0, blocks, out_at + 4 * p, 0, 0)
-            p += 1
+        return
+    blocks, step, q_at = q.size // LANES, keys.strides[0], q.ctypes.data
+    bf16, p = keys.itemsize == 2, 0
+    while p < scores.size:
+        at, to, eight = keys.ctypes.data + p * step + g * keys.strides[1], scores.ctypes.data + 4 * p, p + 8 <= scores.size
+        if bf16 and eight:
+            _bf16_8x1(at, step, q_at, 0, blocks, to, 4, 0)
+        elif bf16:
+            _bf16_1x1(at, step, q_at, 0, blocks, to, 4, 0)
+        elif eight:
+            _f32_8x1(at, step, q_at, 0, blocks, to, 4, 0)
+        else:
+            _f32_1x1(at, step, q_at, 0, blocks, to, 4, 0)
+        p += 8 if eight else 1
 
 
 @nb.njit

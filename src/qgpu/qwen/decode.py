@@ -46,7 +46,7 @@ def linear_layer(h, eps, bf16, small, products, conv, state):
     o, y = np.empty_like(v), np.empty_like(v)
     elementwise.delta_step(q, k, v, beta[0], decay[0], np.float32(np.sqrt(np.float64(key_size))), state, bf16, o)
     elementwise.gated_norm(o, z, small.gated, eps, bf16, y)
-    _add(h, _product(y.reshape(1, values), bf16, mixer_out))
+    elementwise.add(h[0], _product(y.reshape(1, values), bf16, mixer_out), bf16, h[0])
     _mlp(h, eps, bf16, small.post, mlp_in, mlp_out)
 
 
@@ -80,7 +80,7 @@ def full_layer(h, eps, bf16, small, products, cos, sin, keys, values, length):
     attend(q, keys, values, length + 1, scale, bf16, mixed)
     out = np.empty(heads * size, np.float32)
     elementwise.gate_output(mixed.reshape(-1), np.ascontiguousarray(both[:, 1]).reshape(-1), bf16, out)
-    _add(h, _product(out.reshape(1, -1), bf16, mixer_out))
+    elementwise.add(h[0], _product(out.reshape(1, -1), bf16, mixer_out), bf16, h[0])
     _mlp(h, eps, bf16, small.post, mlp_in, mlp_out)
 
 
@@ -93,7 +93,7 @@ def _mlp(h, eps, bf16, factor, mlp_in, mlp_out):
     gate, up = both[0], both[1]  # (1, I) each
     inner = np.empty_like(gate)
     elementwise.swiglu(gate, up, bf16, inner)
-    _add(h, _product(inner, bf16, mlp_out))
+    elementwise.add(h[0], _product(inner, bf16, mlp_out), bf16, h[0])
 
 
 @nb.njit
@@ -102,13 +102,6 @@ def _product(x, bf16, parts):
     out = np.empty(parts[1].sum(), np.float32)
     kernels.linear_bf16(parts[0], parts[1], x, bf16, out)
     return out
-
-
-@nb.njit
-def _add(h, x):
-    """h += x, rounded. h: (1, D), x: (D,)."""
-    for i in range(x.size):
-        h[0, i] = round1(h[0, i] + x[i])
 
 
 @nb.njit

@@ -128,12 +128,14 @@ class FastModel:
     ar: FastArithmetic = field(init=False)
     small: list[LinearSmall | FullSmall] = field(init=False)
     matrices: list[ByInput] = field(init=False)
+    head: Matrices = field(init=False)
 
     def __post_init__(self) -> None:
         bf16 = self.cfg.dtype == "bfloat16"
         self.ar = FastArithmetic(bf16, tiles=bf16 and not self.strict and amx.available(), flush=not self.strict)
         self.small = [small_of(layer, self.ar) for layer in self.weights.layers]
         self.matrices = [by_input(layer) for layer in self.weights.layers]
+        self.head = Matrices([self.weights.head])
         self.norm = norm_factor(self.weights.norm, self.ar)
         self.eps = np.float32(self.cfg.rms_norm_eps)
 
@@ -153,7 +155,7 @@ class FastModel:
         streams = [self._layers(piece, cache) for piece in pieces]  # (up to PREFILL, D) each
         parts = [streams[-1][-1:]] if last else streams
         x = self._rms(np.concatenate(parts), self.norm)  # (n, D)
-        return self.ar.linear(x, self.weights.head)  # (n, vocab)
+        return self.ar.linears(x, self.head)[0]  # (n, vocab)
 
     def _layers(self, ids: NDArray, cache: Cache) -> F32:
         """The residual stream after the last layer. ids: (n,) -> (n, D)."""

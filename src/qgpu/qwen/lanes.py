@@ -48,7 +48,7 @@ def make_dots(rows: int, columns: int, bf16: bool, fetch: bool = False):
                 for i, row in enumerate(a_rows):
                     at = builder.add(row, a_at)
                     if fetch:
-                        _prefetch(builder, builder.add(at, builder.mul(a_step, I64(rows))))
+                        prefetch(builder, builder.add(at, builder.mul(a_step, I64(rows))))
                     left = _widened(builder, at) if bf16 else _load(builder, at, VF, 4)
                     for j in range(columns):
                         slot = lanes[i * columns + j]
@@ -78,7 +78,7 @@ def _load(builder, address, kind, align):
     return builder.load(builder.inttoptr(address, kind.as_pointer()), align=align)
 
 
-def _prefetch(builder, address):
+def prefetch(builder, address):
     """Ask for the cache line at address, to be read and kept."""
     kind = ir.FunctionType(ir.VoidType(), [BYTES, I32, I32, I32])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
